@@ -1,0 +1,79 @@
+# soulacy_module(NAME SOURCES file... [DEPS module...] [LIBS target...] [NO_BANNED])
+#   One folder of core/ as the static library core_NAME. A DEPS on a higher layer stops
+#   the configuration. NO_BANNED is for the module that wraps the banned functions.
+#
+# soulacy_helper_program(NAME SOURCES file... [LIBS target...])
+#   A static program in libexec/soulacy.
+
+# Lower layers first. Modules of one line may use each other.
+set(SOULACY_LAYERS
+    "base"
+    "config,store,audit,metrics"
+    "plugin"
+    "gate,sandbox,exec,net,model,mcp,tools,intake,reply,agent,server"
+    "runtime"
+    "cli")
+
+# Puts the number of the module's layer into `out`; an unknown module is an error.
+function(soulacy_layer_of module out)
+    set(number 0)
+    foreach(line IN LISTS SOULACY_LAYERS)
+        string(REPLACE "," ";" names "${line}")
+        if(module IN_LIST names)
+            set(${out} ${number} PARENT_SCOPE)
+            return()
+        endif()
+        math(EXPR number "${number} + 1")
+    endforeach()
+    message(FATAL_ERROR
+        "core module '${module}' has no layer: add it to config/cmake/SoulacyModule.cmake")
+endfunction()
+
+# Every module of every layer, lowest first.
+function(soulacy_all_modules out)
+    string(REPLACE "," ";" names "${SOULACY_LAYERS}")
+    set(${out} "${names}" PARENT_SCOPE)
+endfunction()
+
+# Names of raw functions do not compile in what calls this.
+function(soulacy_ban_functions target)
+    set(header "${PROJECT_SOURCE_DIR}/core/base/banned.h")
+    if(EXISTS "${header}")
+        target_compile_options(${target} PRIVATE -include "${header}")
+    endif()
+endfunction()
+
+function(soulacy_module name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "NO_BANNED" "" "SOURCES;DEPS;LIBS")
+    if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR
+            "soulacy_module(${name}): no SOURCES, or stray '${arg_UNPARSED_ARGUMENTS}'")
+    endif()
+    soulacy_layer_of(${name} own)
+    set(deps "")
+    foreach(dep IN LISTS arg_DEPS)
+        soulacy_layer_of(${dep} layer)
+        if(layer GREATER own)
+            message(FATAL_ERROR "core/${name} may not depend on core/${dep}: higher layer")
+        endif()
+        list(APPEND deps "core_${dep}")
+    endforeach()
+    add_library(core_${name} STATIC ${arg_SOURCES})
+    target_link_libraries(core_${name} PUBLIC ${deps} ${arg_LIBS} soulacy_options)
+    if(NOT arg_NO_BANNED)
+        soulacy_ban_functions(core_${name})
+    endif()
+endfunction()
+
+function(soulacy_helper_program name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS")
+    add_executable(${name} ${arg_SOURCES})
+    target_link_libraries(${name} PRIVATE ${arg_LIBS} soulacy_helper soulacy_exe)
+    # Position dependent on purpose: one mapping less to relocate at each start, and the
+    # program speaks only with the gateway that started it.
+    set_target_properties(${name} PROPERTIES
+        POSITION_INDEPENDENT_CODE OFF
+        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${SOULACY_LIBEXEC_DIR}")
+    target_link_options(${name} PRIVATE -static)
+    install(TARGETS ${name} RUNTIME DESTINATION ${SOULACY_LIBEXEC_DIR} COMPONENT program)
+endfunction()
