@@ -6,6 +6,7 @@
 #define SOULACY_CONFIG_YAML_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
 
