@@ -1,10 +1,11 @@
 # Language, flags and output layout. Each list of flags is an INTERFACE target, so that
 # executables, plugins and the static helper take what fits them and nothing else.
 #
-#   soulacy_options     what every object of ours is compiled with (warnings, hardening,
-#                       instrumentation): linked by soulacy_module, tests and plugins
+#   soulacy_flags       warnings and hardening
+#   soulacy_instrument  sanitizers, coverage; every object but the static helper's
+#   soulacy_options     both: linked by modules, tests and our plugins
+#   soulacy_core        include directories of the core, which no plugin gets
 #   soulacy_exe         link flags of an executable
-#   soulacy_helper      like soulacy_options for the static helper, never instrumented
 #
 # Plugins take their link flags from plugin-api/cmake/SoulacyPlugin.cmake, as a third
 # party does.
@@ -107,21 +108,22 @@ if(SOULACY_COVERAGE)
     target_link_options(soulacy_instrument INTERFACE --coverage)
 endif()
 
-add_library(soulacy_helper INTERFACE)
-target_compile_definitions(soulacy_helper INTERFACE _POSIX_C_SOURCE=200809L)
-target_compile_options(soulacy_helper INTERFACE
-    ${soulacy_compile_flags} ${soulacy_fortify})
-target_include_directories(soulacy_helper INTERFACE
-    "${PROJECT_SOURCE_DIR}/core"
-    "${PROJECT_SOURCE_DIR}/include"
-    "${PROJECT_BINARY_DIR}/generated")
+add_library(soulacy_flags INTERFACE)
+target_compile_definitions(soulacy_flags INTERFACE _POSIX_C_SOURCE=200809L)
+target_compile_options(soulacy_flags INTERFACE ${soulacy_compile_flags} ${soulacy_fortify})
 if(SOULACY_COVERAGE)
-    # The fortify levels need an optimising build, -O0 keeps branches as written.
-    target_compile_options(soulacy_helper INTERFACE -O0)
+    # Branches as they are written.
+    target_compile_options(soulacy_flags INTERFACE -O0)
 endif()
 
 add_library(soulacy_options INTERFACE)
-target_link_libraries(soulacy_options INTERFACE soulacy_helper soulacy_instrument)
+target_link_libraries(soulacy_options INTERFACE soulacy_flags soulacy_instrument)
+
+add_library(soulacy_core INTERFACE)
+target_include_directories(soulacy_core INTERFACE
+    "${PROJECT_SOURCE_DIR}/core"
+    "${PROJECT_SOURCE_DIR}/include"
+    "${PROJECT_BINARY_DIR}/generated")
 
 # No nodlopen here or anywhere: it must never reach a plugin.
 add_library(soulacy_exe INTERFACE)

@@ -59,7 +59,7 @@ function(soulacy_module name)
         list(APPEND deps "core_${dep}")
     endforeach()
     add_library(core_${name} STATIC ${arg_SOURCES})
-    target_link_libraries(core_${name} PUBLIC ${deps} ${arg_LIBS} soulacy_options)
+    target_link_libraries(core_${name} PUBLIC ${deps} ${arg_LIBS} soulacy_core soulacy_options)
     if(NOT arg_NO_BANNED)
         soulacy_ban_functions(core_${name})
     endif()
@@ -68,12 +68,14 @@ endfunction()
 function(soulacy_helper_program name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS")
     add_executable(${name} ${arg_SOURCES})
-    target_link_libraries(${name} PRIVATE ${arg_LIBS} soulacy_helper soulacy_exe)
-    # Position dependent on purpose: one mapping less to relocate at each start, and the
-    # program speaks only with the gateway that started it.
+    target_link_libraries(${name} PRIVATE
+        ${arg_LIBS} soulacy_core soulacy_flags soulacy_exe)
+    # static-pie is neither of the two kinds CMake knows, so its own flags are unset.
+    set_property(TARGET ${name} PROPERTY POSITION_INDEPENDENT_CODE)
+    target_compile_options(${name} PRIVATE -fPIE)
+    target_link_options(${name} PRIVATE -static-pie)
+    soulacy_ban_functions(${name})
     set_target_properties(${name} PROPERTIES
-        POSITION_INDEPENDENT_CODE OFF
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${SOULACY_LIBEXEC_DIR}")
-    target_link_options(${name} PRIVATE -static)
     install(TARGETS ${name} RUNTIME DESTINATION ${SOULACY_LIBEXEC_DIR} COMPONENT program)
 endfunction()

@@ -26,7 +26,7 @@ function(soulacy_link_test target)
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
     target_link_libraries(${target} PRIVATE
         ${modules} ${arg_LIBS} $<TARGET_NAME_IF_EXISTS:test_support>
-        Threads::Threads soulacy_options soulacy_exe)
+        Threads::Threads soulacy_core soulacy_options soulacy_exe)
     set_target_properties(${target} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
 endfunction()
