@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define INPUT_MAX_BYTES (1024U * 1024U)
-#define MUTATIONS_MAX   2000U /* of one input */
-#define MUTATED_BYTES   65536U /* longer inputs are replayed as they are */
+#define MUTATIONS_MAX 2000U  /* of one input */
+#define MUTATED_BYTES 65536U /* longer inputs are replayed as they are */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
