@@ -16,6 +16,10 @@
  * says what and at which byte. No allocation in proportion to depth; iterative. */
 enum status json_check(struct str text, size_t max_depth, struct error *err) SY_MUST_CHECK;
 
+/* Make cJSON allocate through mem.h, so that limits and fault tests see it. Process-wide:
+ * main calls it once before the first thread, tests may. */
+void json_init(void);
+
 /* json_check, then parse. *out is freed with cJSON_Delete. */
 enum status json_parse(struct str text, cJSON **out, struct error *err) SY_MUST_CHECK;
 
