@@ -30,12 +30,20 @@ static void run_once(const uint8_t *data, size_t size)
     free(copy);
 }
 
+/* Fewer where each costs more (valgrind). */
+static size_t mutations_wanted(void)
+{
+    const char *text = getenv("SOULACY_CORPUS_MUTATIONS");
+    unsigned long n = text ? strtoul(text, NULL, 10) : 0;
+    return n > 0 && n < MUTATIONS_MAX ? (size_t)n : MUTATIONS_MAX;
+}
+
 static void run_mutations(uint8_t *data, size_t size)
 {
     if (size == 0 || size > MUTATED_BYTES) {
         return;
     }
-    size_t step = size * sizeof flips / MUTATIONS_MAX + 1U;
+    size_t step = size * sizeof flips / mutations_wanted() + 1U;
     for (size_t i = 0; i < size; i += step) {
         for (size_t f = 0; f < sizeof flips; f++) {
             uint8_t was = data[i];

@@ -10,7 +10,7 @@ build=$1
 mkdir -p "$build/cppcheck"
 folders=()
 for folder in core plugins; do
-    if [ -n "$(git ls-files -- "$folder/*.c")" ]; then
+    if [ -n "$(find "$folder" -name '*.c' -print -quit)" ]; then
         folders+=("$folder")
     fi
 done

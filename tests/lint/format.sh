@@ -6,7 +6,15 @@ if ! command -v clang-format-14 > /dev/null; then
     echo "clang-format-14 is not installed"
     exit 77
 fi
-git ls-files -z -- '*.c' '*.h' | while IFS= read -r -d '' file; do
+# Without git (a tarball) all there is, but for what a build leaves.
+mapfile -d '' -t files < <(git ls-files -z -- '*.c' '*.h' 2> /dev/null)
+if [ ${#files[@]} -eq 0 ]; then
+    mapfile -d '' -t files < <(find . -name build -prune -o -name '*.[ch]' -print0)
+fi
+present=()
+for file in "${files[@]}"; do
     # In the index and gone from the folder: a deletion not committed yet.
-    [ ! -e "$file" ] || printf '%s\0' "$file"
-done | xargs -0 -r clang-format-14 --dry-run -Werror
+    [ ! -e "$file" ] || present+=("$file")
+done
+echo "${#present[@]} files"
+exec clang-format-14 --dry-run -Werror "${present[@]}"

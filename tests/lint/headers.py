@@ -22,10 +22,10 @@ def compiles(compiler, language, std, header, flags):
 
 
 def main():
-    compilers = [(c, x) for c, x in (("gcc", "g++"), ("clang", "clang++"))
+    compilers = [(c, x) for c, x in (("gcc", "g++"), ("clang-14", "clang++-14"))
                  if shutil.which(c) and shutil.which(x)]
     if not compilers:
-        print("neither gcc with g++ nor clang with clang++ is installed")
+        print("neither gcc with g++ nor clang-14 with clang++-14 is installed")
         sys.exit(77)
     faults, count = [], 0
     for header in tree.files("include/", ext=(".h",)):
