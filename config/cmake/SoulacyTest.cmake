@@ -1,5 +1,7 @@
 # soulacy_unit_test(NAME SOURCES file... [MODULES module...] [LIBS target...])
-#   The cmocka program test_NAME in ctest, label unit.
+#   The cmocka program test_NAME in ctest as unit.NAME, label unit. One whose subject does
+#   not exist under valgrind or the thread sanitizer says so:
+#   set_property(TEST unit.NAME APPEND PROPERTY LABELS no-valgrind no-tsan)
 #
 # soulacy_fuzz_target(NAME SOURCES file... [MODULES module...] [LIBS target...] CORPUS dir)
 #   SOURCES define LLVMFuzzerTestOneInput. With the fuzz preset this makes the libFuzzer

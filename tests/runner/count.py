@@ -2,7 +2,8 @@
 """ctest's JUnit file as result lines: PASS|FAIL|SKIP <tab> name <tab> reason.
 
 usage: count.py FILE PREFIX. A test that ctest could not run is a failure; a skip is what
-said so by itself: exit status 77, a "SKIP: name: reason" line, or a cmocka skip().
+said so by itself: exit status 77, a "SKIP: name: reason" line, or a cmocka skip(). What
+failed tests wrote goes to stderr once more, since ctest ran them in parallel.
 """
 import re
 import sys
@@ -44,6 +45,7 @@ def main():
             if not message and skipped is not None:
                 message = skipped.get("message")
             line("FAIL", name, message or case.get("status") or "")
+            sys.stderr.write(f"== {name}\n{text[-4000:]}\n")
 
 
 main()

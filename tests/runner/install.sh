@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # An installed tree works, also after it was moved, and a plugin is built against it by
-# CMake and by plain cc with pkg-config. usage: install.sh BUILD_DIR
-# Prints PASS: and FAIL: lines.
+# CMake and by plain cc with pkg-config. Tests the build in SOULACY_BUILD_DIR, prints PASS:
+# and FAIL: lines.
 set -u
-build=$1
+build=${SOULACY_BUILD_DIR:?}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
