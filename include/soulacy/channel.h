@@ -91,14 +91,16 @@ struct sy_host_channel {
     uint32_t size;
     uint32_t reserved;
 
-    /* [any] Hand over messages, all or none. SY_OK: they are on disk (or were seen
-     * before) and may be acknowledged; nothing is told of the gate's verdict. SY_E_BUSY:
-     * keep them, try later. SY_E_INVALID: err names the member that breaks the rules.
-     * SY_E_IO: cannot be stored now; do not acknowledge. May block for a disk sync. */
+    /* [any] From start() on. Hand over 1 to 1024 messages, all or none. SY_OK: they are on
+     * disk (or were seen before) and may be acknowledged; nothing is told of the gate's
+     * verdict. SY_E_BUSY: keep them, try later. SY_E_INVALID: err names the member that
+     * breaks the rules. SY_E_IO: cannot be stored now; do not acknowledge. May block for a
+     * disk sync. */
     sy_status (*deliver)(void *ctx, const struct sy_message *msgs, size_t n,
                          struct sy_error *err);
 
-    /* [any] Report states of sent messages; same results as deliver. */
+    /* [any] From start() on. Report states of 1 to 1024 sent messages; same results as
+     * deliver. */
     sy_status (*report)(void *ctx, const struct sy_delivery *items, size_t n,
                         struct sy_error *err);
 };
@@ -136,8 +138,9 @@ struct sy_channel {
     uint32_t size;
     uint32_t max_text_chars; /* longest text send() takes, in code points; 0 = no limit */
 
-    /* [core] Begin receiving. Routes were added in create() or are added here; threads
-     * may start here. */
+    /* [core] Begin receiving; called at most once. Routes were added in create() or are
+     * added here; threads may start here. When it fails, undo what was begun: stop() will
+     * not be called, destroy() will. */
     sy_status (*start)(void *self, struct sy_error *err);
 
     /* [core] Stop receiving. On return no thread of the plugin calls the core. */

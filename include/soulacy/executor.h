@@ -95,8 +95,8 @@ struct sy_sink {
     uint32_t reserved;
     void *ctx;
     /* stream: SY_STREAM_ANSWER (stdout) or SY_STREAM_LOG (stderr). Non-zero: enough, the
-     * core has its answer; the run is to be ended now. Log bytes are taken after that
-     * too, until run() returns. */
+     * core has its answer; the run is to be ended now and no more of the answer given. Log
+     * bytes are taken after that too, until run() returns. */
     int32_t (*output)(void *ctx, uint32_t stream, const void *data, size_t len);
     /* Once, when the request is about to be written: the child exists and from here on
      * nothing may be retried elsewhere. layers: what is in force in the child, as one
@@ -122,8 +122,10 @@ struct sy_executor {
     uint32_t max_parallel; /* run() calls at once for one instance; 0 = 1 */
     uint64_t enforces;     /* SY_MUST_* it truly enforces */
 
-    /* [core] Become ready: threads and connections may start here. May not block longer
-     * than 1 s; what takes longer goes on in the background and shows in health. */
+    /* [core] Become ready; called at most once: threads and connections may start here.
+     * May not block longer than 1 s; what takes longer goes on in the background and shows
+     * in health. When it fails, undo what was begun: stop() will not be called, destroy()
+     * will. */
     sy_status (*start)(void *self, struct sy_error *err);
 
     /* [core] After it returns no thread of the plugin calls the core. No run() is in

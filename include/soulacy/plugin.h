@@ -26,8 +26,10 @@
  * Growth: every struct that may grow begins with `size`, which the side that fills the
  * struct sets to its own sizeof. The reader copies min(size, sizeof) into a zeroed local
  * and treats what is missing as zero. A member behind minor 0 is read only under SY_HAS.
- * Structs without `size` (spans, array elements) are frozen. What may never happen inside
- * major 1: reorder, resize, give an id or bit a second meaning.
+ * Structs without `size` (spans, array elements) are frozen. In an array of structs that
+ * have one, all elements bear the same size, and that is the distance from one to the
+ * next. What may never happen inside major 1: reorder, resize, give an id or bit a second
+ * meaning.
  *
  * Process-wide state belongs to the core: a plugin does not touch signals, umask, working
  * directory, environment, locale or stdio, does not fork or exec, and does not call exit.
@@ -132,7 +134,9 @@ enum { SY_LOG_DEBUG = 0, SY_LOG_INFO = 1, SY_LOG_WARN = 2, SY_LOG_ERROR = 3 };
 /* States a plugin may report of itself; shown in /readyz, `status` and `doctor`. */
 enum { SY_HEALTH_OK = 0, SY_HEALTH_DEGRADED = 1, SY_HEALTH_DOWN = 2 };
 
-/* Handed to create(); outlives the instance. */
+/* Handed to create(); outlives the instance. Once stop() has returned nothing here or in
+ * a service may be called any more, not from destroy() either; an instance that was never
+ * started may call until destroy() has returned. */
 struct sy_host {
     uint32_t size;
     uint32_t abi_minor; /* of the running core */
@@ -180,7 +184,8 @@ struct sy_plugin {
     void (*destroy)(void *self);
 
     /* [core] The plugin's side of an interface (SY_CHANNEL_ID, SY_EXECUTOR_ID), or NULL.
-     * Static storage. */
+     * The core asks once, after create(), and keeps a copy of the table; what is behind it
+     * stays as it is until destroy(). It may differ between instances. */
     const void *(*query)(void *self, const char *id);
 };
 
