@@ -16,10 +16,21 @@ struct interpreter {
     struct str_list paths;   /* prefixes and sys.path entries it must be able to read */
 };
 
+/* The tool's text, read from the opened and checked file (tools/source.h) or inline. */
+struct tool_source {
+    struct str text;
+    const char *filename; /* for tracebacks: a bare name */
+    const char *folder;   /* real path of the file's folder, shown read-only; NULL: none */
+};
+
 /* What the configuration and this machine give every plan. Borrowed by plan_build. */
 struct plan_policy {
     const struct config *cfg;
     const struct interpreter *python;
+    const char *bootstrap; /* the one-line program the interpreter starts with */
+    const char *const *protected_paths; /* real paths of config, state, keys, plugins: a
+                                           tool folder may not contain one */
+    size_t nprotected;
     const char *work_root; /* folder for private work folders */
     bool root_gateway;
     uint32_t drop_uid, drop_gid; /* of runtime.sandbox.user */
@@ -65,11 +76,11 @@ struct plan_call {
     size_t max_output_bytes;
 };
 
-/* source: the bytes of the tool, already read from the opened, checked file (borrowed for
- * the call; the plan copies). ST_REFUSED names what cannot be kept. */
+/* For a Python tool; everything is copied. ST_REFUSED names what cannot be
+ * kept. */
 enum status plan_build(const struct approved *call, const struct plan_policy *policy,
-                       struct str source, const char *run_id, struct plan **out,
-                       struct error *err) SY_MUST_CHECK;
+                       const struct tool_source *source, const char *run_id,
+                       struct plan **out, struct error *err) SY_MUST_CHECK;
 void plan_free(struct plan *p); /* wipes: it holds environment values */
 const struct launch_spec *plan_launch(const struct plan *p);
 const struct plan_call *plan_call(const struct plan *p);
