@@ -172,8 +172,7 @@ stage_valgrind() {
 
 stage_coverage() {
     find build/coverage -name '*.gcda' -delete
-    # What fails here fails in the other builds, and there it is counted.
-    ctest --test-dir build/coverage -j "$jobs" --output-on-failure -L '^unit$'
+    stage_ctest coverage coverage -L '^unit$'
     "$python" -B tests/runner/coverage.py build/coverage "$logs/coverage.log" >> "$results"
 }
 
@@ -346,6 +345,7 @@ release_tests() {
     done
     if [ -e tests/bench/run.sh ]; then
         stage bench stage_bench
+        sed 's/^/    /' "$logs/bench-run.sh.log"
     fi
 }
 
