@@ -1,0 +1,3 @@
+/* create() fails and says why. */
+#define BAD_CREATE_FAILS 1
+#include "skeleton.h"

@@ -1,0 +1,7 @@
+/* A shared object that is no plugin. */
+int unrelated(void);
+
+int unrelated(void)
+{
+    return 0;
+}

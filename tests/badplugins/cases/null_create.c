@@ -1,0 +1,3 @@
+/* Cannot be created. */
+#define BAD_CREATE NULL
+#include "skeleton.h"

@@ -1,0 +1,3 @@
+/* An executor where a channel is asked for. */
+#define BAD_EXECUTOR
+#include "skeleton.h"
