@@ -172,7 +172,8 @@ stage_valgrind() {
 
 stage_coverage() {
     find build/coverage -name '*.gcda' -delete
-    stage_ctest coverage coverage -L '^unit$'
+    stage_ctest coverage coverage -L '^unit$' || [ -s "$logs/coverage.xml" ] ||
+        record FAIL coverage "no unit test was run"
     "$python" -B tests/runner/coverage.py build/coverage "$logs/coverage.log" >> "$results"
 }
 

@@ -35,6 +35,25 @@ function(soulacy_all_modules out)
     set(${out} "${names}" PARENT_SCOPE)
 endfunction()
 
+# Puts the sources that exist into `out`. The presets, which are strict, take the list as
+# it is and stop at a file that is not there; a plain configuration leaves it out, so that
+# half a tree builds.
+function(soulacy_present_sources out)
+    set(present "")
+    foreach(source IN LISTS ARGN)
+        get_source_file_property(generated "${source}" GENERATED)
+        cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
+        cmake_path(IS_PREFIX PROJECT_BINARY_DIR "${path}" in_build)
+        if(SOULACY_WERROR OR generated OR in_build OR EXISTS "${path}"
+                OR source MATCHES "^[$]<")
+            list(APPEND present "${source}")
+        else()
+            message(WARNING "${path} is not there: left out, run cmake again when it is")
+        endif()
+    endforeach()
+    set(${out} "${present}" PARENT_SCOPE)
+endfunction()
+
 # Names of raw functions do not compile in what calls this.
 function(soulacy_ban_functions target)
     set(header "${PROJECT_SOURCE_DIR}/core/base/banned.h")
@@ -58,7 +77,11 @@ function(soulacy_module name)
         endif()
         list(APPEND deps "core_${dep}")
     endforeach()
-    add_library(core_${name} STATIC ${arg_SOURCES})
+    soulacy_present_sources(sources ${arg_SOURCES})
+    if(NOT sources)
+        return()
+    endif()
+    add_library(core_${name} STATIC ${sources})
     target_link_libraries(core_${name} PUBLIC ${deps} ${arg_LIBS} soulacy_core soulacy_options)
     if(NOT arg_NO_BANNED)
         soulacy_ban_functions(core_${name})
@@ -67,7 +90,11 @@ endfunction()
 
 function(soulacy_helper_program name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS")
-    add_executable(${name} ${arg_SOURCES})
+    soulacy_present_sources(sources ${arg_SOURCES})
+    if(NOT sources)
+        return()
+    endif()
+    add_executable(${name} ${sources})
     target_link_libraries(${name} PRIVATE
         ${arg_LIBS} soulacy_core soulacy_flags soulacy_exe)
     # static-pie is neither of the two kinds CMake knows, so its own flags are unset.

@@ -42,6 +42,9 @@ def main():
                              "^no-valgrind$", "--show-only=json-v1"], check=True,
                             stdout=subprocess.PIPE)
     tests = [t for t in json.loads(listed.stdout)["tests"] if "command" in t]
+    if not tests:
+        print("FAIL", "valgrind", "there is no unit test", sep="\t")
+        sys.exit(1)
     with open(log, "a", encoding="utf-8") as out, \
             concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for test, (status, text) in zip(tests, pool.map(run, tests)):
