@@ -18,6 +18,14 @@ void store_close(struct store *s); /* finishes queued writes; NULL is fine */
 /* Disk usable? Text says what is wrong. Cheap: answered from the last write. [any] */
 enum status store_health(struct store *s, struct error *err) SY_MUST_CHECK;
 
+struct store_stats {
+    uint64_t transactions; /* each is one wait for the disk */
+    uint64_t writes;       /* calls that wrote; those that waited together share one */
+    uint64_t failures;     /* of them */
+    size_t queued;         /* waiting now */
+};
+void store_stats(struct store *s, struct store_stats *out); /* [any] */
+
 /* Whose conversation. All borrowed. */
 struct session_key {
     struct str agent, channel, conversation;
@@ -66,6 +74,11 @@ enum status store_session_delete(struct store *s, struct str id,
 /* Small named values (audit head, schema of things to come). */
 enum status store_put(struct store *s, const char *name, struct str value,
                       struct error *err) SY_MUST_CHECK;
+/* As store_put, but returns at once: on disk with one of the next transactions, in order
+ * with other writes. A failure shows in store_health only. */
+enum status store_put_later(struct store *s, const char *name, struct str value,
+                            struct error *err) SY_MUST_CHECK;
+/* ST_NOT_FOUND when absent. */
 enum status store_get(struct store *s, const char *name, struct arena *a, struct str *out,
                       struct error *err) SY_MUST_CHECK;
 
