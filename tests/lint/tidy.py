@@ -47,6 +47,16 @@ def closure(file, roots, seen):
                 break
 
 
+def settings(file):
+    """Every .clang-tidy above the file, which may add to the one at the top."""
+    found, folder = [], os.path.dirname(file)
+    while folder.startswith(tree.TOP):
+        path = os.path.join(folder, ".clang-tidy")
+        found += [path] if os.path.isfile(path) else []
+        folder = os.path.dirname(folder)
+    return found
+
+
 def digest(file, flags, build):
     roots = [f[2:] for f in flags if f.startswith("-I") and len(f) > 2]
     seen = set()
@@ -57,7 +67,7 @@ def digest(file, flags, build):
     state = hashlib.sha256()
     # The place of the build is no part of what was checked.
     state.update(" ".join(flags).replace(build, "").replace(tree.TOP, "").encode())
-    for path in sorted(seen) + [os.path.join(tree.TOP, ".clang-tidy")]:
+    for path in sorted(seen) + settings(file):
         with open(path, "rb") as f:
             state.update(hashlib.sha256(f.read()).digest())
     return state.hexdigest()
