@@ -67,6 +67,8 @@ size_t exec_active(struct exec *e);
 
 /* The harness text, embedded. */
 struct str exec_harness(void);
+/* "<decimal length>\n<harness>": what launches_new takes as preamble. */
+struct str exec_preamble(void);
 /* argv of the interpreter: PATH -I -S -c BOOTSTRAP; bootstrap text is constant. */
 const char *exec_bootstrap(void);
 
