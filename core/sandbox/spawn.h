@@ -52,8 +52,15 @@ struct spawn_exit {
                           "layers":["setsid","rlimits","landlock:7",...]} */
 };
 
+/* Oldest Landlock that restricted and strict run on; below it they refuse. */
+#define SPAWN_MIN_LANDLOCK 1
+
 struct spawn;
 struct child;
+
+/* Once, early in main: not dumpable (no ptrace, no /proc/PID/mem or environ for others of
+ * the same user) and no core file. */
+void spawn_harden_self(void);
 
 /* Start the helper. Call before any thread exists. helper_path: absolute. */
 enum status spawn_open(const char *helper_path, struct log *log, struct spawn **out,
