@@ -18,13 +18,14 @@ void buf_init(struct buf *b, size_t max); /* allocates nothing */
 void buf_done(struct buf *b);             /* NULL and a zeroed struct are fine */
 void buf_wipe(struct buf *b);             /* erase the bytes, then buf_done */
 void buf_clear(struct buf *b);            /* len 0, failure forgotten, memory kept */
+/* What is added must not lie in b itself. */
 void buf_add(struct buf *b, const void *p, size_t n);
 void buf_add_str(struct buf *b, struct str s);
 void buf_add_c(struct buf *b, const char *s);
 void buf_add_char(struct buf *b, char c);
 void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_add_hex(struct buf *b, const void *p, size_t n);
-/* Room for n more bytes at ptr+len, or NULL; the caller raises len. */
+/* Room for n more bytes at ptr+len, zeroed, or NULL; the caller raises len. */
 char *buf_room(struct buf *b, size_t n) SY_MUST_CHECK;
 /* Drop the first n bytes (n <= len). */
 void buf_consume(struct buf *b, size_t n);

@@ -35,18 +35,23 @@ static void clean(char *text, size_t len, bool was_cut)
     }
 }
 
-/* Append to err->text, of which `at` bytes are in use; returns how many are then. */
+/* Append to err->text, of which `at` bytes are in use; returns how many are then. By way
+ * of a copy, since an argument may well be err->text itself. */
 __attribute__((format(printf, 3, 0))) static size_t put(struct error *err, size_t at,
                                                         const char *fmt, va_list ap)
 {
-    int n = vsnprintf(err->text + at, TEXT_MAX + 1 - at, fmt, ap);
+    char text[TEXT_MAX + 1];
+    size_t room = TEXT_MAX - at;
+    int n = vsnprintf(text, room + 1, fmt, ap);
     if (n < 0) {
-        err->text[at] = '\0';
-        return at;
+        text[0] = '\0'; /* a wide character that the locale lacks */
+    } else {
+        bool was_cut = (size_t)n > room;
+        clean(text, was_cut ? room : (size_t)n, was_cut);
     }
-    bool was_cut = (size_t)n > TEXT_MAX - at;
-    clean(err->text + at, was_cut ? TEXT_MAX - at : (size_t)n, was_cut);
-    return at + strlen(err->text + at);
+    size_t len = strlen(text);
+    memcpy(err->text + at, text, len + 1);
+    return at + len;
 }
 
 __attribute__((format(printf, 3, 4))) static size_t putf(struct error *err, size_t at,

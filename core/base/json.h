@@ -13,7 +13,8 @@
 #define JSON_MAX_DEPTH 64
 
 /* Check that text is one strict JSON value and nothing else but white space. The error
- * says what and at which byte. No allocation in proportion to depth; iterative. */
+ * says what and at which byte. No allocation in proportion to depth; iterative.
+ * max_depth above 512 counts as 512. Numbers are of 63 bytes at most, and finite. */
 enum status json_check(struct str text, size_t max_depth, struct error *err) SY_MUST_CHECK;
 
 /* Make cJSON allocate through mem.h, so that limits and fault tests see it. Process-wide:
@@ -25,7 +26,7 @@ enum status json_parse(struct str text, cJSON **out, struct error *err) SY_MUST_
 
 /* Getters on an object; case-sensitive; false when absent or of another type. */
 bool json_get_str(const cJSON *obj, const char *key, struct str *out);
-bool json_get_i64(const cJSON *obj, const char *key, int64_t *out); /* whole numbers */
+bool json_get_i64(const cJSON *obj, const char *key, int64_t *out); /* whole, < 2^53 */
 bool json_get_bool(const cJSON *obj, const char *key, bool *out);
 const cJSON *json_get(const cJSON *obj, const char *key); /* NULL when absent */
 

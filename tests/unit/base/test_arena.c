@@ -3,6 +3,8 @@
 
 #include "base/arena.h"
 
+#include <wchar.h>
+
 static void pieces_are_zeroed_and_aligned(void **state)
 {
     (void)state;
@@ -25,6 +27,8 @@ static void pieces_are_zeroed_and_aligned(void **state)
     assert_string_equal(arena_dup(a, STR_NONE), "");
     assert_null(arena_dup(a, str_n("", SIZE_MAX)));
     assert_string_equal(arena_printf(a, "%s=%d", "x", 7), "x=7");
+    static const wchar_t unknown[] = {0x7FFFFFFF, 0}; /* vsnprintf fails on it */
+    assert_null(arena_printf(a, "%ls", unknown));
     arena_free(a);
     arena_free(NULL);
 }

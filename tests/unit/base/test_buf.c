@@ -3,6 +3,8 @@
 
 #include "base/buf.h"
 
+#include <wchar.h>
+
 static void check_nul(const struct buf *b)
 {
     assert_non_null(b->ptr);
@@ -79,6 +81,11 @@ static void the_maximum_holds(void **state)
     assert_int_equal(buf_status(&b), ST_TOO_LARGE);
     assert_int_equal(b.len, 0);
     buf_wipe(&b);
+    static const wchar_t unknown[] = {0x7FFFFFFF, 0}; /* vsnprintf fails on it */
+    buf_init(&b, 8);
+    buf_addf(&b, "%ls", unknown);
+    assert_int_equal(buf_status(&b), ST_INVALID);
+    buf_done(&b);
     buf_init(&b, SIZE_MAX); /* no room for the NUL: refused rather than wrapped */
     buf_add_char(&b, 'a');
     assert_int_equal(buf_status(&b), ST_TOO_LARGE);

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <wchar.h>
 
 static void text_and_status_are_set(void **state)
 {
@@ -67,6 +68,20 @@ static void long_text_is_cut_on_a_border(void **state)
     assert_int_equal(strlen(e.text), 511);
 }
 
+static void odd_arguments(void **state)
+{
+    (void)state;
+    struct error e;
+    error_set(&e, ST_IO, "inner");
+    error_set(&e, ST_BUSY, "outer: %s", e.text); /* its own text as an argument */
+    assert_string_equal(e.text, "outer: inner");
+    static const wchar_t unknown[] = {0x7FFFFFFF, 0}; /* vsnprintf fails on it */
+    error_set(&e, ST_IO, "x%ls", unknown);
+    assert_string_equal(e.text, "");
+    error_context(&e, "ctx");
+    assert_string_equal(e.text, "ctx: ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -74,6 +89,7 @@ int main(void)
         cmocka_unit_test(null_is_allowed),
         cmocka_unit_test(text_is_one_clean_line),
         cmocka_unit_test(long_text_is_cut_on_a_border),
+        cmocka_unit_test(odd_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 static int setup(void **state)
 {
@@ -271,27 +272,42 @@ static void events(void **state)
 static void running_out_of_descriptors(void **state)
 {
     (void)state;
-    int held[4096];
-    size_t n = 0;
+    struct rlimit before;
     struct error err;
-    struct event e;
-    int r;
-    int w;
-    while (n < 4096) {
-        held[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        if (held[n] < 0) {
-            break;
-        }
-        n++;
+    struct event e = {-1};
+    int r = -1;
+    int w = -1;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    enum status event_st = event_init(&e, &err);
+    int event_errno = err.os_errno;
+    enum status pipe_st = io_pipe(&r, &w, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(event_st, ST_IO);
+    assert_int_equal(event_errno, EMFILE);
+    assert_int_equal(pipe_st, ST_IO);
+    assert_int_equal(r, -1);
+}
+
+/* Without stdin a new descriptor would be 0, which a zeroed struct event means as none. */
+static void an_event_is_never_descriptor_0(void **state)
+{
+    (void)state;
+    int keep = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    close(0);
+    struct event e = {0};
+    assert_int_equal(event_init(&e, NULL), ST_OK);
+    int fd = e.fd;
+    bool zero_is_free = fcntl(0, F_GETFD) < 0;
+    event_done(&e);
+    if (keep >= 0) {
+        assert_int_equal(dup2(keep, 0), 0);
+        close(keep);
     }
-    if (n < 4096) {
-        assert_int_equal(event_init(&e, &err), ST_IO);
-        assert_int_equal(err.os_errno, EMFILE);
-        assert_int_equal(io_pipe(&r, &w, &err), ST_IO);
-    }
-    while (n != 0) {
-        io_close(&held[--n]);
-    }
+    assert_true(fd > 0);
+    assert_true(zero_is_free);
 }
 
 static bool can_read_and_write(const struct test_dir *d)
@@ -332,6 +348,7 @@ int main(void)
         cmocka_unit_test(random_bytes_differ),
         cmocka_unit_test(events),
         cmocka_unit_test(running_out_of_descriptors),
+        cmocka_unit_test(an_event_is_never_descriptor_0),
         cmocka_unit_test(sweep),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

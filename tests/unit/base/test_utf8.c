@@ -76,6 +76,9 @@ static void lossy_replaces_each_bad_byte(void **state)
     utf8_append_lossy(&b, STR_LIT("a\xFF\xC3\xBC\x80"));
     assert_str_is(buf_str(&b), "a\xEF\xBF\xBD\xC3\xBC\xEF\xBF\xBD");
     buf_clear(&b);
+    utf8_append_lossy(&b, STR_LIT("good"));
+    assert_str_is(buf_str(&b), "good");
+    buf_clear(&b);
     utf8_append_lossy(&b, STR_NONE);
     assert_int_equal(b.len, 0);
     buf_done(&b);
@@ -96,6 +99,7 @@ static void what_hides_is_shown(void **state)
     (void)state;
     check_visible("a\x1B[31m\n\tb\r", false, "a\\x1b[31m\\x0a\\x09b\\x0d");
     check_visible("a\n\tb\r", true, "a\n\tb\\x0d");
+    check_visible("\xFF", true, "\\xff");
     check_visible("\x7F\xFFg\xC3\xBC", false, "\\x7f\\xffg\xC3\xBC");
     check_visible("\xC2\x9B", false, "\\u{9b}");          /* C1 CSI */
     check_visible("x\xE2\x80\xAEy", true, "x\\u{202e}y"); /* right-to-left override */
