@@ -26,11 +26,17 @@ void launches_on_retire(struct launches *l, void (*fn)(void *arg, uint64_t id), 
 /* Retire all (reload of configuration or interpreter). */
 void launches_retire_all(struct launches *l);
 
-/* The table granted to executors. Its ctx is the plugin instance's; to_launches maps that
- * ctx to the launches (a plugin layer accessor given once at start). */
+/* The table granted to executors. Its ctx is the plugin instance's, whose
+ * PLUGIN_SLOT_SPAWN holds the launches: the runtime sets it before the instance starts. */
 const struct sy_host_spawn *launch_spawn_service(void);
 /* What the service's functions call: kept here so that tests can call them directly. */
 sy_status launch_spawn(struct launches *l, uint64_t launch_id, struct sy_child *out,
                        struct sy_error *err);
+void launch_kill(struct launches *l, uint64_t child_id);
+sy_status launch_layers(struct launches *l, uint64_t child_id, char *text, size_t cap);
+sy_status launch_reap(struct launches *l, uint64_t child_id, int64_t deadline_ms,
+                      struct sy_child_exit *out);
+/* Children that were not reaped yet. */
+size_t launches_children(struct launches *l);
 
 #endif
