@@ -211,8 +211,11 @@ struct sy_route {
      * written later from any thread. req and its spans: valid until end(). */
     void (*handle)(void *ctx, const struct sy_request *req);
 
-    /* [worker] Optional. The client has gone before end(); called once. The handle stays
-     * valid and must still be ended. */
+    /* [worker] Optional. The client has gone before end(), or was closed as a slow reader;
+     * called once. The handle stays valid and must still be ended. When another thread
+     * ends it meanwhile, this call may already be under way: look http up in your own list
+     * under your own lock, and ignore it when it is not there. The core gives the same
+     * pointer to no other request before this call has returned (nor message() below). */
     void (*gone)(void *ctx, struct sy_http *http);
 
     /* [worker] WebSocket: one whole text message, valid UTF-8, at most max_body. */

@@ -26,6 +26,8 @@
  * Growth: every struct that may grow begins with `size`, which the side that fills the
  * struct sets to its own sizeof. The reader copies min(size, sizeof) into a zeroed local
  * and treats what is missing as zero. A member behind minor 0 is read only under SY_HAS.
+ * In a struct that is handed over to be filled in (sy_error, sy_sent, sy_result, sy_child
+ * and the like) the owner of the memory sets size, and the other side writes no further.
  * Structs without `size` (spans, array elements) are frozen. In an array of structs that
  * have one, all elements bear the same size, and that is the distance from one to the
  * next. What may never happen inside major 1: reorder, resize, give an id or bit a second
@@ -84,7 +86,8 @@ enum {
 typedef int32_t sy_status;
 
 /* Why a call failed. The memory is the caller's, filled in by the callee and only when it
- * fails. One line for an operator, no secrets, NUL-terminated. */
+ * fails. One line for an operator, no secrets, NUL-terminated. The core never passes NULL
+ * for it; a plugin may. */
 struct sy_error {
     uint32_t size;
     int32_t os_errno; /* 0 when no system call was at fault */
