@@ -65,6 +65,8 @@ struct config {
     struct arena *arena; /* owns everything below but secrets */
     char *file;          /* absolute path, or NULL when there is none */
     char *dir;           /* its folder, absolute; the working directory without a file */
+    char *home;          /* HOME, or NULL */
+    struct yaml_node *root; /* the file after expansion and overrides; holds secrets */
     struct {
         char *host;
         int64_t port;
@@ -156,6 +158,7 @@ void config_free(struct config *c);
  * environment); secrets as "(set)" or "(not set)". YAML, or JSON. */
 enum status config_show(const struct config *c, bool json, struct buf *out) SY_MUST_CHECK;
 
+/* NULL when there is none of that name. */
 const struct config_channel *config_channel(const struct config *c, const char *name);
 const struct config_provider *config_provider(const struct config *c, const char *name);
 

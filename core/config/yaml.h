@@ -16,9 +16,14 @@ struct yaml_pos {
     unsigned line, column; /* from 1 */
 };
 
+/* Where a value came from. */
+enum yaml_origin { YAML_FROM_FILE, YAML_FROM_ENV, YAML_FROM_DEFAULT };
+
 struct yaml_node {
     enum yaml_kind kind;
     bool quoted;     /* scalar: written in quotes or as a block, so surely text */
+    bool expanded;   /* scalar: ${NAME} was replaced in it, so quotes say nothing */
+    enum yaml_origin origin;
     struct str text; /* scalar */
     struct yaml_pos pos;
     struct yaml_node *first; /* seq: items; map: values, each with its key */
@@ -46,14 +51,22 @@ struct problems {
 void problems_init(struct problems *p, struct arena *a, const char *file);
 void problem_add(struct problems *p, bool warning, struct yaml_pos pos, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* Appends "FILE:LINE:COL: error: TEXT\n" for each. */
+/* Appends "FILE:LINE:COL: error: TEXT\n" for each; a problem without a place has no
+ * LINE:COL. A last line counts those that were not kept. */
 void problems_print(const struct problems *p, struct buf *out);
+/* By place; those without one (environment, defaults) last. */
+void problems_sort(struct problems *p);
+
+#define YAML_MAX_BYTES (1024U * 1024U)
+#define YAML_MAX_DEPTH 64U
+#define YAML_MAX_NODES 10000U
 
 /* Parse; everything lives in the arena. On failure the problems say why. An empty file
  * gives a YAML_MAP without children. */
 enum status yaml_parse(struct str text, struct arena *a, struct problems *probs,
                        struct yaml_node **root) SY_MUST_CHECK;
 
+/* The child of a map, or NULL (also when map is NULL or no map). */
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
 
 /* The tree as strict JSON (numbers, booleans and null by YAML 1.2 core rules when plain;
