@@ -50,5 +50,5 @@ void hash_hex(const unsigned char d[SHA256_LEN], char out[SHA256_HEX])
         out[2 * i] = digits[d[i] >> 4];
         out[2 * i + 1] = digits[d[i] & 0x0FU];
     }
-    out[2 * SHA256_LEN] = '\0';
+    out[SHA256_HEX - 1] = '\0';
 }

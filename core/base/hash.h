@@ -11,7 +11,8 @@
 enum status hash_sha256(const struct str *parts, size_t n, unsigned char out[SHA256_LEN],
                         struct error *err) SY_MUST_CHECK;
 enum status hash_hmac_sha256(struct str key, struct str data,
-                             unsigned char out[SHA256_LEN], struct error *err) SY_MUST_CHECK;
+                             unsigned char out[SHA256_LEN],
+                             struct error *err) SY_MUST_CHECK;
 void hash_hex(const unsigned char d[SHA256_LEN], char out[SHA256_HEX]);
 
 #endif

@@ -14,7 +14,8 @@ enum status io_nonblock(int fd, struct error *err) SY_MUST_CHECK;
 
 /* Wait for events (POLLIN, POLLOUT) on fd, or for cancel_fd (-1 = none) to become
  * readable. ST_OK, ST_TIMEOUT, ST_CANCELLED, ST_IO. POLLHUP counts as ready. */
-enum status io_wait(int fd, short events, int cancel_fd, int64_t deadline_ms) SY_MUST_CHECK;
+enum status io_wait(int fd, short events, int cancel_fd,
+                    int64_t deadline_ms) SY_MUST_CHECK;
 
 /* Write all of it before the deadline (fd may be blocking or not; it is polled first;
  * use non-blocking descriptors where the peer may stall). */
@@ -23,7 +24,8 @@ enum status io_write_all(int fd, struct str data, int cancel_fd, int64_t deadlin
 /* Like read(2) with EINTR handled: >0 bytes, 0 end, -1 errno. */
 ssize_t io_read(int fd, void *p, size_t n);
 /* Append everything up to the end of fd; ST_TOO_LARGE at max bytes. Regular files. */
-enum status io_read_all(int fd, size_t max, struct buf *out, struct error *err) SY_MUST_CHECK;
+enum status io_read_all(int fd, size_t max, struct buf *out,
+                        struct error *err) SY_MUST_CHECK;
 /* Open (O_NOFOLLOW off), require a regular file, read whole. */
 enum status io_read_file(const char *path, size_t max, struct buf *out,
                          struct error *err) SY_MUST_CHECK;
@@ -41,8 +43,8 @@ struct event {
 };
 enum status event_init(struct event *e, struct error *err) SY_MUST_CHECK;
 void event_done(struct event *e);
-void event_fire(struct event *e);         /* [any], async-signal-safe */
-bool event_fired(const struct event *e);  /* does not clear */
+void event_fire(struct event *e);        /* [any], async-signal-safe */
+bool event_fired(const struct event *e); /* does not clear */
 void event_clear(struct event *e);
 
 #endif

@@ -15,7 +15,8 @@
 /* Check that text is one strict JSON value and nothing else but white space. The error
  * says what and at which byte. No allocation in proportion to depth; iterative.
  * max_depth above 512 counts as 512. Numbers are of 63 bytes at most, and finite. */
-enum status json_check(struct str text, size_t max_depth, struct error *err) SY_MUST_CHECK;
+enum status json_check(struct str text, size_t max_depth,
+                       struct error *err) SY_MUST_CHECK;
 
 /* Make cJSON allocate through mem.h, so that limits and fault tests see it. Process-wide:
  * main calls it once before the first thread, tests may. */
@@ -32,11 +33,12 @@ const cJSON *json_get(const cJSON *obj, const char *key); /* NULL when absent */
 
 /* The raw text of member `key` of the object in text (which must have passed
  * json_check), so that numbers above 2^53 travel unchanged. ST_NOT_FOUND if absent. */
-enum status json_raw_member(struct str text, const char *key, struct str *out) SY_MUST_CHECK;
+enum status json_raw_member(struct str text, const char *key,
+                            struct str *out) SY_MUST_CHECK;
 
 /* Writers. json_add_string escapes " \ and control bytes; invalid UTF-8 becomes U+FFFD. */
-void json_add_string(struct buf *b, struct str s);      /* with the quotes */
-void json_add_key(struct buf *b, const char *key);      /* "key": and a comma before if the
+void json_add_string(struct buf *b, struct str s); /* with the quotes */
+void json_add_key(struct buf *b, const char *key); /* "key": and a comma before if the
                                                            last byte is not '{' or '[' */
 void json_add_key_string(struct buf *b, const char *key, struct str s);
 void json_add_key_i64(struct buf *b, const char *key, int64_t v);

@@ -26,7 +26,7 @@
 #define WRITE_MS 1000 /* a stalled reader of stderr may hold a thread this long */
 
 /* One byte becomes at most 4 when made visible (\xNN), and the backslash 2 in JSON. */
-#define SHOWN_MAX (4 * (TEXT_MAX + PART_MAX))
+#define SHOWN_MAX ((size_t)4 * (TEXT_MAX + PART_MAX))
 #define WHOLE_MAX (2 * SHOWN_MAX + 256)
 
 struct log {
@@ -43,10 +43,19 @@ struct log {
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
+/* A buf that never has to grow. Not by buf_room, which would touch all its pages though
+ * a line is short as a rule. */
 static bool reserve(struct buf *b, size_t n)
 {
     buf_init(b, n);
-    return buf_room(b, n) != NULL;
+    char *p = mem_alloc(n + 1);
+    if (p == NULL) {
+        return false;
+    }
+    p[0] = '\0';
+    b->ptr = p;
+    b->cap = n + 1;
+    return true;
 }
 
 enum status log_open(enum log_level level, enum log_format format, const char *path,

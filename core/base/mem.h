@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *mem_alloc(size_t n) SY_MUST_CHECK;           /* uninitialised; n == 0 gives 1 byte */
-void *mem_zalloc(size_t n) SY_MUST_CHECK;          /* zeroed */
+void *mem_alloc(size_t n) SY_MUST_CHECK;  /* uninitialised; n == 0 gives 1 byte */
+void *mem_zalloc(size_t n) SY_MUST_CHECK; /* zeroed */
 void *mem_array(size_t n, size_t size) SY_MUST_CHECK; /* zeroed, overflow-checked */
 void *mem_realloc(void *p, size_t n) SY_MUST_CHECK;
 void *mem_dup(const void *p, size_t n) SY_MUST_CHECK; /* copy, and a NUL after it */

@@ -23,7 +23,7 @@ enum status pool_new(const struct pool_config *cfg, struct pool **out,
 enum status pool_submit(struct pool *p, void (*fn)(void *arg), void *arg) SY_MUST_CHECK;
 /* Refuse new tasks, run what is queued, wait for every thread. */
 void pool_stop(struct pool *p);
-void pool_free(struct pool *p); /* stops first; NULL is fine */
+void pool_free(struct pool *p);     /* stops first; NULL is fine */
 size_t pool_active(struct pool *p); /* tasks running now */
 size_t pool_queued(struct pool *p);
 

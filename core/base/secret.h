@@ -14,6 +14,7 @@ void secret_done(struct secret *s);
 bool secret_is_set(const struct secret *s); /* non-empty */
 /* Constant-time comparison with what a stranger sent; false when unset. */
 bool secret_matches(const struct secret *s, struct str candidate);
-struct str secret_expose(const struct secret *s); /* the one way to the bytes: grep for it */
+/* The one way to the bytes: grep for it. */
+struct str secret_expose(const struct secret *s);
 
 #endif

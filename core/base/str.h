@@ -35,7 +35,8 @@ bool str_split(struct str *s, char sep, struct str *part);
  * attacker's, b is ours. */
 bool str_eq_secret(struct str a, struct str b);
 /* Whole view must be a decimal number in range; no sign but '-', no blanks. */
-enum status str_to_i64(struct str s, int64_t min, int64_t max, int64_t *out) SY_MUST_CHECK;
+enum status str_to_i64(struct str s, int64_t min, int64_t max,
+                       int64_t *out) SY_MUST_CHECK;
 /* Edit distance, for "did you mean"; a cap of 64 bytes on both, else SIZE_MAX. */
 size_t str_distance(struct str a, struct str b);
 /* NUL-terminated heap copy, or NULL when out of memory. */
