@@ -12,7 +12,7 @@
 /* Why a run has no result. Names are stable: they go to the model, the log and the API. */
 enum exec_cause {
     EXEC_OK = 0,
-    EXEC_TOOL_ERROR,  /* the function raised; class, message and traceback are in text */
+    EXEC_TOOL_ERROR, /* the function raised; class, message and traceback are in text */
     EXEC_TIMEOUT,
     EXEC_CANCELLED,
     EXEC_CPU,         /* CPU limit */
@@ -30,9 +30,9 @@ const char *exec_cause_name(enum exec_cause c); /* "ok", "tool_error", "timeout"
 
 struct exec_outcome {
     enum exec_cause cause;
-    int detail;          /* signal or exit code */
-    struct buf text;     /* the result, or one message for the model (cause and limit) */
-    char layers[512];    /* JSON of what was in force, "" if unknown */
+    int detail;       /* signal or exit code */
+    struct buf text;  /* the result, or one message for the model (cause and limit) */
+    char layers[512]; /* JSON of what was in force, "" if unknown */
     bool from_stock;
     uint32_t attempts;
     int64_t queue_ms, start_ms, run_ms; /* waiting for a worker; process; call */
@@ -43,7 +43,8 @@ void exec_outcome_done(struct exec_outcome *o);
 /* Called on a worker thread while it runs. */
 struct exec_events {
     void *ctx;
-    void (*log)(void *ctx, struct str text); /* stderr of the tool, valid UTF-8, whole lines
+    void (*log)(void *ctx,
+                struct str text); /* stderr of the tool, valid UTF-8, whole lines
                                                 or pieces of at most 4 KiB */
     void (*started)(void *ctx, const char *layers);
 };

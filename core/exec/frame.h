@@ -35,8 +35,8 @@ struct frame_answer {
     int detail;
 };
 
-enum status frame_reader_new(uint64_t call_id, size_t max_payload, struct frame_reader **out)
-    SY_MUST_CHECK;
+enum status frame_reader_new(uint64_t call_id, size_t max_payload,
+                             struct frame_reader **out) SY_MUST_CHECK;
 void frame_reader_free(struct frame_reader *r);
 /* Feed bytes. ST_OK: answer complete (spans live in the reader). ST_BUSY: more needed.
  * ST_TOO_LARGE: announced length over the cap. ST_INVALID: the frame is not one. */
