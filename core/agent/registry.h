@@ -43,4 +43,14 @@ uint64_t agents_generation(const struct agent_snapshot *s);
 /* Names are borrowed until the snapshot is put back. */
 size_t agents_file_states(const struct agent_snapshot *s, const struct agent_file_state **out);
 
+/* The digest of a tool's python_file as it was when the agent was let in (start or an
+ * explicit reload). Dispatch refuses a file whose bytes have another one. The empty text
+ * when the file could not be read then: no file matches it. false: the tool has no file,
+ * or soul is not of this snapshot. [any] */
+bool agents_tool_digest(const struct agent_snapshot *s, const struct soul *soul,
+                        const char *tool_name, char out[65]) SY_MUST_CHECK;
+
+/* For tests: the clock that tells an editor's rename from a removal. */
+void agent_registry_set_clock(struct agent_registry *r, int64_t (*now_ms)(void));
+
 #endif
