@@ -149,6 +149,13 @@ const struct admitted *approved_by(const struct approved *c);
 const struct tool *approved_tool(const struct approved *c);
 struct str approved_args(const struct approved *c);
 
+/* What would happen to this call (args empty: as if they fitted), without a message: for
+ * `policy explain` and the lists of effective tools. ST_OK when v is set. */
+enum status gate_explain(const struct soul *soul, const struct gate_policy *p,
+                         const struct origin *from, const struct catalog *tools,
+                         struct str name, struct str args, struct verdict *v,
+                         struct error *err) SY_MUST_CHECK;
+
 /* Row i of each table in order, for documentation and `policy explain`; NULL past the
  * last one. */
 const struct gate_row *gate_message_row(size_t i);

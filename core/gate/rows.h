@@ -10,5 +10,8 @@ bool gate_trigger_fits(enum trigger trigger, enum gate_entry entry);
 bool gate_channel_served(const struct soul *soul, struct str channel);
 /* list names item */
 bool gate_listed(const struct str_list *list, struct str item);
+/* An admitted that no message stands behind: for gate_explain alone. */
+enum status gate_suppose(const struct soul *soul, const struct origin *from,
+                         struct admitted **out) SY_MUST_CHECK;
 
 #endif

@@ -322,6 +322,29 @@ enum status gate_call(const struct admitted *a, const struct gate_policy *p,
     return refuse(v, req->name, err);
 }
 
+enum status gate_explain(const struct soul *soul, const struct gate_policy *p,
+                         const struct origin *from, const struct catalog *tools,
+                         struct str name, struct str args, struct verdict *v,
+                         struct error *err) {
+    const struct tool *tool = catalog_find(tools, name);
+    struct call_request req = {name, args, true, false};
+    struct admitted *a = NULL;
+    struct approved *approved = NULL;
+    struct error ignored;
+
+    if (gate_suppose(soul, from, &a) != ST_OK) {
+        return error_set(err, ST_NOMEM, "out of memory");
+    }
+    if (args.len == 0 && tool != NULL) {
+        *v = gate_offer(a, p, tool);
+    } else {
+        (void)!gate_call(a, p, tools, &req, v, &approved, &ignored);
+        approved_free(approved);
+    }
+    admitted_free(a);
+    return ST_OK;
+}
+
 void approved_free(struct approved *c) {
     if (c != NULL) {
         mem_wipe((char *)(uintptr_t)c->args.ptr, c->args.len);

@@ -284,7 +284,11 @@ static enum status fill_call(const struct approved *call, const struct plan_poli
     c->args = approved_args(call);
     c->env = copy_list(a, p->agent_env, p->nagent_env, 0);
     c->nenv = c->env != NULL ? p->nagent_env : 0;
-    c->timeout_ms = tool->timeout_ms > 0 ? tool->timeout_ms : p->cfg->runtime.tool_timeout_ms;
+    c->timeout_ms =
+        tool->timeout_ms > 0 ? tool->timeout_ms : p->cfg->runtime.tool_timeout_ms;
+    if (c->timeout_ms > p->max_timeout_ms) {
+        c->timeout_ms = p->max_timeout_ms;
+    }
     c->retries = (uint32_t)tool->retries;
     c->retry_backoff_ms = tool->retry_backoff_ms;
     c->max_output_bytes = (size_t)p->cfg->runtime.max_tool_output_kb * 1024;

@@ -4,17 +4,11 @@
 #define SOULACY_SANDBOX_PLAN_H
 
 #include "base/error.h"
+#include "sandbox/interpreter.h"
 #include "sandbox/spawn.h"
 
 struct approved; /* gate/gate.h */
 struct plan;
-
-/* The Python that runs tools, resolved once at start by asking it. */
-struct interpreter {
-    char *path;              /* the real one, no shim, absolute */
-    char *version;           /* "3.11.2" */
-    struct str_list paths;   /* prefixes and sys.path entries it must be able to read */
-};
 
 /* The tool's text, read from the opened and checked file (tools/source.h) or inline. */
 struct tool_source {
@@ -37,6 +31,7 @@ struct plan_policy {
     const char *const *base_env; /* "PATH=..", "HOME=..", "LANG=..", "TMPDIR=..": those of
                                     the gateway's environment that have a value */
     size_t nbase_env;
+    int64_t max_timeout_ms; /* what is left of the whole run; a tool gets no more */
     const char *const *agent_env; /* "NAME=value" of the agent's `env` names with a value */
     size_t nagent_env;
 };
