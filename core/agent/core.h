@@ -15,7 +15,8 @@
 #include <stdatomic.h>
 
 struct agent_core {
-    _Atomic(const struct config *) cfg; /* swapped on reload; old ones live till the end */
+    _Atomic(const struct config *)
+        cfg; /* swapped on reload; old ones live till the end */
     const struct config_env *env;
     struct agent_registry *agents;
     struct store *store;

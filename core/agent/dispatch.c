@@ -12,11 +12,13 @@
 
 #define ENV_MAX 128
 
-const struct config *core_config(const struct agent_core *c) {
+const struct config *core_config(const struct agent_core *c)
+{
     return atomic_load(&c->cfg);
 }
 
-enum status core_run_id(char out[33], struct error *err) {
+enum status core_run_id(char out[33], struct error *err)
+{
     static const char digits[] = "abcdefghijklmnopqrstuvwxyz012345"; /* 32 */
     unsigned char raw[20];
     enum status st = io_random(raw, sizeof(raw), err);
@@ -28,7 +30,8 @@ enum status core_run_id(char out[33], struct error *err) {
     return st;
 }
 
-static void fail(struct call_report *r, const char *cause, const struct error *err) {
+static void fail(struct call_report *r, const char *cause, const struct error *err)
+{
     r->is_error = true;
     r->status = err->status;
     r->cause = str_c(cause);
@@ -37,7 +40,8 @@ static void fail(struct call_report *r, const char *cause, const struct error *e
 }
 
 static enum status audit_call(struct agent_core *core, const struct dispatch_call *call,
-                              const struct verdict *v, struct error *err) {
+                              const struct verdict *v, struct error *err)
+{
     const struct origin *from = admitted_origin(call->by);
     struct audit_record rec = {.event = "call",
                                .entry = gate_entry_name(from->entry),
@@ -56,7 +60,8 @@ static enum status audit_call(struct agent_core *core, const struct dispatch_cal
 }
 
 static void audit_run(struct agent_core *core, const struct dispatch_call *call,
-                      const struct call_report *r) {
+                      const struct call_report *r)
+{
     const struct origin *from = admitted_origin(call->by);
     struct audit_record rec = {.event = "run",
                                .entry = gate_entry_name(from->entry),
@@ -76,7 +81,8 @@ static void audit_run(struct agent_core *core, const struct dispatch_call *call,
 
 /* Values of the agent's `env` names, from the gateway's environment at this moment. */
 static size_t agent_env(const struct agent_core *core, const struct soul *soul,
-                        struct arena *a, const char **out, bool *failed) {
+                        struct arena *a, const char **out, bool *failed)
+{
     size_t n = 0;
 
     for (size_t i = 0; i < soul->env.n && n < ENV_MAX; i++) {
@@ -93,7 +99,8 @@ static size_t agent_env(const struct agent_core *core, const struct soul *soul,
 
 static enum status check_digest(const struct dispatch_call *call,
                                 const struct soul_tool *tool, const struct source *src,
-                                struct error *err) {
+                                struct error *err)
+{
     char want[65];
 
     if (tool->python_file == NULL ||
@@ -109,7 +116,8 @@ static enum status check_digest(const struct dispatch_call *call,
 
 static enum status make_plan(struct agent_core *core, const struct dispatch_call *call,
                              const struct approved *approved, struct plan **out,
-                             struct error *err) {
+                             struct error *err)
+{
     const struct config *cfg = core_config(core);
     const struct soul *soul = admitted_soul(call->by);
     const struct soul_tool *tool = approved_tool(approved)->python;
@@ -165,7 +173,8 @@ struct run_ctx {
     struct call_report *report;
 };
 
-static void on_log(void *ctx, struct str text) {
+static void on_log(void *ctx, struct str text)
+{
     struct run_ctx *run = ctx;
     struct buf *log = &run->report->log;
     size_t room = log->len < DISPATCH_LOG_MAX ? DISPATCH_LOG_MAX - log->len : 0;
@@ -177,7 +186,8 @@ static void on_log(void *ctx, struct str text) {
 }
 
 static void run_plan(struct agent_core *core, const struct dispatch_call *call,
-                     const struct plan *plan, struct call_report *r) {
+                     const struct plan *plan, struct call_report *r)
+{
     struct run_ctx ctx = {call, r};
     struct exec_events events = {.ctx = &ctx, .log = on_log};
     struct exec_outcome out;
@@ -199,14 +209,15 @@ static void run_plan(struct agent_core *core, const struct dispatch_call *call,
 }
 
 static void judge_and_run(struct agent_core *core, const struct dispatch_call *call,
-                          struct call_report *r) {
+                          struct call_report *r)
+{
     const struct gate_policy policy = {core_config(core)->runtime.allow_system_tools};
     struct call_request req = {call->name, call->args, call->offered, false};
     struct approved *approved = NULL;
     struct plan *plan = NULL;
     struct error err = {0}, audit_err = {0};
-    enum status st = gate_call(call->by, &policy, call->tools, &req, &r->verdict,
-                               &approved, &err);
+    enum status st =
+        gate_call(call->by, &policy, call->tools, &req, &r->verdict, &approved, &err);
 
     if (call->judged != NULL) {
         call->judged(call->ctx, call, &r->verdict);
@@ -238,7 +249,8 @@ out:
 }
 
 void dispatch_call(struct agent_core *core, const struct dispatch_call *call,
-                   struct call_report *report) {
+                   struct call_report *report)
+{
     int64_t begin = clock_mono_ms();
 
     *report = (struct call_report){0};
@@ -255,12 +267,14 @@ void dispatch_call(struct agent_core *core, const struct dispatch_call *call,
     }
 }
 
-void call_report_done(struct call_report *r) {
+void call_report_done(struct call_report *r)
+{
     buf_done(&r->text);
     buf_done(&r->log);
 }
 
-void verdict_json(const struct verdict *v, struct buf *out) {
+void verdict_json(const struct verdict *v, struct buf *out)
+{
     json_add_key_string(out, "verdict", str_c(gate_answer_name(v->answer)));
     json_add_key(out, "row");
     buf_add_char(out, '{');
@@ -271,7 +285,8 @@ void verdict_json(const struct verdict *v, struct buf *out) {
 }
 
 /* Strict JSON without the white space between its tokens: reports are one line each. */
-static void add_compact(struct buf *out, struct str json) {
+static void add_compact(struct buf *out, struct str json)
+{
     bool in_string = false;
 
     for (size_t i = 0; i < json.len; i++) {
@@ -290,7 +305,8 @@ static void add_compact(struct buf *out, struct str json) {
 }
 
 void call_report_json(const struct dispatch_call *call, const struct call_report *r,
-                      struct buf *out) {
+                      struct buf *out)
+{
     struct error ignored;
 
     buf_add_char(out, '{');

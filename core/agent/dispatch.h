@@ -5,7 +5,8 @@
 
 #include "agent/core.h"
 
-#define DISPATCH_LOG_MAX ((size_t)64 * 1024) /* of a call's log lines kept for its report */
+#define DISPATCH_LOG_MAX \
+    ((size_t)64 * 1024) /* of a call's log lines kept for its report */
 
 struct dispatch_call {
     const struct admitted *by;
@@ -25,7 +26,7 @@ struct dispatch_call {
 
 struct call_report {
     struct verdict verdict;
-    bool ran;       /* an executor was asked */
+    bool ran; /* an executor was asked */
     bool is_error;
     enum status status; /* why it did not run; ST_OK when it ran */
     struct str cause;   /* "ok", "denied", "arguments", "timeout", ...; static */

@@ -2,7 +2,8 @@
  * in the table is an error: nothing a caller wrote is passed over in silence. */
 #include "agent/fields.h"
 
-static const struct field *find(const struct field *fields, size_t n, const char *name) {
+static const struct field *find(const struct field *fields, size_t n, const char *name)
+{
     for (size_t i = 0; i < n; i++) {
         if (str_eq(str_c(fields[i].name), str_c(name))) {
             return &fields[i];
@@ -11,7 +12,8 @@ static const struct field *find(const struct field *fields, size_t n, const char
     return NULL;
 }
 
-static enum status read_text(const cJSON *m, const struct field *f, struct error *err) {
+static enum status read_text(const cJSON *m, const struct field *f, struct error *err)
+{
     struct str s;
 
     if (!cJSON_IsString(m)) {
@@ -30,7 +32,8 @@ static enum status read_text(const cJSON *m, const struct field *f, struct error
     return ST_OK;
 }
 
-static enum status read_int(const cJSON *obj, const struct field *f, struct error *err) {
+static enum status read_int(const cJSON *obj, const struct field *f, struct error *err)
+{
     int64_t v;
 
     if (!json_get_i64(obj, f->name, &v)) {
@@ -45,7 +48,8 @@ static enum status read_int(const cJSON *obj, const struct field *f, struct erro
 }
 
 static enum status read_object(const cJSON *m, struct str text, const struct field *f,
-                               struct error *err) {
+                               struct error *err)
+{
     if (!cJSON_IsObject(m)) {
         return error_set(err, ST_INVALID, "%s must be an object", f->name);
     }
@@ -53,7 +57,8 @@ static enum status read_object(const cJSON *m, struct str text, const struct fie
 }
 
 enum status fields_read(const cJSON *obj, struct str text, const struct field *fields,
-                        size_t n, const char **bad, struct error *err) {
+                        size_t n, const char **bad, struct error *err)
+{
     for (const cJSON *m = obj->child; m != NULL; m = m->next) {
         const struct field *f = find(fields, n, m->string);
         enum status st;

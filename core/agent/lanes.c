@@ -29,7 +29,8 @@ struct lanes {
     size_t jobs; /* waiting or running */
 };
 
-static size_t bucket_of(struct str key) {
+static size_t bucket_of(struct str key)
+{
     uint32_t h = 2166136261u;
 
     for (size_t i = 0; i < key.len; i++) {
@@ -38,7 +39,8 @@ static size_t bucket_of(struct str key) {
     return h % BUCKETS;
 }
 
-static struct lane *find(struct lanes *l, struct str key, size_t bucket) {
+static struct lane *find(struct lanes *l, struct str key, size_t bucket)
+{
     for (struct lane *lane = l->buckets[bucket]; lane != NULL; lane = lane->next) {
         if (key.len > 0 && str_eq(str_n(lane->key, lane->key_len), key)) {
             return lane;
@@ -47,7 +49,8 @@ static struct lane *find(struct lanes *l, struct str key, size_t bucket) {
     return NULL;
 }
 
-static struct lane *lane_new(struct lanes *l, struct str key, size_t bucket) {
+static struct lane *lane_new(struct lanes *l, struct str key, size_t bucket)
+{
     struct lane *lane = mem_zalloc(sizeof(*lane));
 
     if (lane == NULL) {
@@ -66,7 +69,8 @@ static struct lane *lane_new(struct lanes *l, struct str key, size_t bucket) {
     return lane;
 }
 
-static void lane_remove(struct lane *lane) {
+static void lane_remove(struct lane *lane)
+{
     struct lane **at = &lane->house->buckets[lane->bucket];
 
     while (*at != lane) {
@@ -77,7 +81,8 @@ static void lane_remove(struct lane *lane) {
     mem_free(lane);
 }
 
-static struct job *lane_take(struct lane *lane) {
+static struct job *lane_take(struct lane *lane)
+{
     struct job *job = lane->first;
 
     lane->first = job->next;
@@ -89,7 +94,8 @@ static struct job *lane_take(struct lane *lane) {
 }
 
 /* Runs one job of the lane; false when the lane is empty and gone. */
-static bool lane_step(struct lane *lane) {
+static bool lane_step(struct lane *lane)
+{
     struct lanes *l = lane->house;
     struct job *job;
     bool more;
@@ -112,7 +118,8 @@ static bool lane_step(struct lane *lane) {
 /* On a worker: one job, then to the back of the pool's queue, behind other sessions. The
  * pool has room for every job of the house; it refuses only when stopping, and then what
  * is left runs here. */
-static void lane_run(void *arg) {
+static void lane_run(void *arg)
+{
     struct lane *lane = arg;
 
     while (lane_step(lane)) {
@@ -122,7 +129,8 @@ static void lane_run(void *arg) {
     }
 }
 
-enum status lanes_new(struct pool *turns, struct lanes **out, struct error *err) {
+enum status lanes_new(struct pool *turns, struct lanes **out, struct error *err)
+{
     struct lanes *l = mem_zalloc(sizeof(*l));
 
     if (l == NULL || pthread_mutex_init(&l->lock, NULL) != 0) {
@@ -134,7 +142,8 @@ enum status lanes_new(struct pool *turns, struct lanes **out, struct error *err)
     return ST_OK;
 }
 
-void lanes_free(struct lanes *l) {
+void lanes_free(struct lanes *l)
+{
     if (l != NULL) {
         (void)pthread_mutex_destroy(&l->lock);
         mem_free(l);
@@ -143,7 +152,8 @@ void lanes_free(struct lanes *l) {
 
 /* Puts the job into its lane; *fresh when the lane has to be started. */
 static enum status enqueue(struct lanes *l, struct str key, struct job *job,
-                           struct lane **out, bool *fresh) {
+                           struct lane **out, bool *fresh)
+{
     size_t bucket = bucket_of(key);
     struct lane *lane = find(l, key, bucket);
 
@@ -171,7 +181,8 @@ static enum status enqueue(struct lanes *l, struct str key, struct job *job,
 }
 
 enum status lanes_submit(struct lanes *l, struct str key, void (*fn)(void *arg),
-                         void *arg) {
+                         void *arg)
+{
     struct job *job = mem_zalloc(sizeof(*job));
     struct lane *lane = NULL;
     bool fresh = false;
@@ -199,7 +210,8 @@ enum status lanes_submit(struct lanes *l, struct str key, void (*fn)(void *arg),
     return st;
 }
 
-size_t lanes_count(struct lanes *l) {
+size_t lanes_count(struct lanes *l)
+{
     size_t n;
 
     (void)pthread_mutex_lock(&l->lock);

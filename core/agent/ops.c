@@ -35,7 +35,8 @@ static const struct {
 };
 #define NTABLE (sizeof(table) / sizeof(table[0]))
 
-enum status ops_new(struct agent_core *core, struct ops **out, struct error *err) {
+enum status ops_new(struct agent_core *core, struct ops **out, struct error *err)
+{
     struct ops *o = mem_zalloc(sizeof(*o));
 
     if (o == NULL || pthread_mutex_init(&o->lock, NULL) != 0) {
@@ -47,14 +48,16 @@ enum status ops_new(struct agent_core *core, struct ops **out, struct error *err
     return ST_OK;
 }
 
-void ops_free(struct ops *o) {
+void ops_free(struct ops *o)
+{
     if (o != NULL) {
         (void)pthread_mutex_destroy(&o->lock);
         mem_free(o);
     }
 }
 
-static void call_free(struct op_call *c) {
+static void call_free(struct op_call *c)
+{
     cJSON_Delete(c->doc);
     event_done(&c->cancel);
     arena_free(c->a);
@@ -62,7 +65,8 @@ static void call_free(struct op_call *c) {
 }
 
 /* The final line, then nothing of the call is left. */
-static void finish(struct op_call *c, uint32_t kind, struct str json) {
+static void finish(struct op_call *c, uint32_t kind, struct str json)
+{
     struct ops *o = c->ops;
     struct op_call **at;
 
@@ -80,7 +84,8 @@ static void finish(struct op_call *c, uint32_t kind, struct str json) {
 }
 
 void op_fail(struct op_call *c, int http, const char *code, const char *message,
-             const char *field, const struct verdict *v) {
+             const char *field, const struct verdict *v)
+{
     struct buf b;
 
     buf_init(&b, (size_t)16 * 1024);
@@ -116,7 +121,8 @@ static const struct {
     {ST_NOMEM, 503, "out_of_memory"}, {ST_AUTH, 401, "unauthorized"},
 };
 
-void op_fail_error(struct op_call *c, const struct error *err) {
+void op_fail_error(struct op_call *c, const struct error *err)
+{
     for (size_t i = 0; i < sizeof(by_status) / sizeof(by_status[0]); i++) {
         if (by_status[i].status == err->status) {
             op_fail(c, by_status[i].http, by_status[i].code, err->text, NULL, NULL);
@@ -127,15 +133,18 @@ void op_fail_error(struct op_call *c, const struct error *err) {
     op_fail(c, 500, "internal", "an internal error; the log has it", NULL, NULL);
 }
 
-void op_result(struct op_call *c, const struct buf *out) {
+void op_result(struct op_call *c, const struct buf *out)
+{
     if (buf_status(out) != ST_OK) {
-        op_fail(c, 503, "out_of_memory", "the answer does not fit into memory", NULL, NULL);
+        op_fail(c, 503, "out_of_memory", "the answer does not fit into memory", NULL,
+                NULL);
         return;
     }
     finish(c, SY_LINE_RESULT, buf_str(out));
 }
 
-bool op_fields(struct op_call *c, const struct field *fields, size_t n) {
+bool op_fields(struct op_call *c, const struct field *fields, size_t n)
+{
     const char *bad = NULL;
     struct error err = {0};
 
@@ -146,13 +155,15 @@ bool op_fields(struct op_call *c, const struct field *fields, size_t n) {
     return false;
 }
 
-void op_announce(struct op_call *c) {
+void op_announce(struct op_call *c)
+{
     (void)pthread_mutex_lock(&c->ops->lock);
     c->announced = true;
     (void)pthread_mutex_unlock(&c->ops->lock);
 }
 
-bool ops_cancel_run(struct ops *o, struct str run_id) {
+bool ops_cancel_run(struct ops *o, struct str run_id)
+{
     bool found = false;
 
     (void)pthread_mutex_lock(&o->lock);
@@ -166,7 +177,8 @@ bool ops_cancel_run(struct ops *o, struct str run_id) {
     return found;
 }
 
-void ops_cancel(struct ops *o, uint64_t id) {
+void ops_cancel(struct ops *o, uint64_t id)
+{
     (void)pthread_mutex_lock(&o->lock);
     for (struct op_call *c = o->active; c != NULL; c = c->next) {
         if (c->id == id) {
@@ -176,7 +188,8 @@ void ops_cancel(struct ops *o, uint64_t id) {
     (void)pthread_mutex_unlock(&o->lock);
 }
 
-void ops_cancel_all(struct ops *o) {
+void ops_cancel_all(struct ops *o)
+{
     (void)pthread_mutex_lock(&o->lock);
     for (struct op_call *c = o->active; c != NULL; c = c->next) {
         event_fire(&c->cancel);
@@ -184,7 +197,8 @@ void ops_cancel_all(struct ops *o) {
     (void)pthread_mutex_unlock(&o->lock);
 }
 
-size_t ops_active(struct ops *o) {
+size_t ops_active(struct ops *o)
+{
     size_t n;
 
     (void)pthread_mutex_lock(&o->lock);
@@ -193,7 +207,8 @@ size_t ops_active(struct ops *o) {
     return n;
 }
 
-void ops_runs_json(struct ops *o, struct buf *out) {
+void ops_runs_json(struct ops *o, struct buf *out)
+{
     json_add_key(out, "runs");
     buf_add_char(out, '[');
     (void)pthread_mutex_lock(&o->lock);
@@ -214,7 +229,8 @@ void ops_runs_json(struct ops *o, struct buf *out) {
     buf_add_char(out, ']');
 }
 
-static enum status copy_view(struct arena *a, struct str in, struct str *out) {
+static enum status copy_view(struct arena *a, struct str in, struct str *out)
+{
     const char *p = arena_dup(a, in);
 
     *out = str_n(p, in.len);
@@ -222,7 +238,8 @@ static enum status copy_view(struct arena *a, struct str in, struct str *out) {
 }
 
 static enum status call_new(struct ops *o, const struct ops_request *req,
-                            struct op_call **out, struct error *err) {
+                            struct op_call **out, struct error *err)
+{
     struct op_call *c = mem_zalloc(sizeof(*c));
     struct str args = req->args.len > 0 ? req->args : STR_LIT("{}");
 
@@ -254,7 +271,8 @@ static enum status call_new(struct ops *o, const struct ops_request *req,
     return ST_OK;
 }
 
-static enum status enlist(struct ops *o, struct op_call *c, struct error *err) {
+static enum status enlist(struct ops *o, struct op_call *c, struct error *err)
+{
     enum status st = ST_OK;
 
     (void)pthread_mutex_lock(&o->lock);
@@ -272,7 +290,8 @@ static enum status enlist(struct ops *o, struct op_call *c, struct error *err) {
 }
 
 /* From here on the call always ends with a final line. */
-static void begin(struct op_call *c, void (*run)(struct op_call *c)) {
+static void begin(struct op_call *c, void (*run)(struct op_call *c))
+{
     struct error err = {0};
 
     if (json_parse(c->args, &c->doc, &err) != ST_OK) {
@@ -285,7 +304,8 @@ static void begin(struct op_call *c, void (*run)(struct op_call *c)) {
 }
 
 enum status ops_call(struct ops *o, const struct ops_request *req, uint64_t *id,
-                     struct error *err) {
+                     struct error *err)
+{
     struct op_call *c = NULL;
     size_t i = 0;
     enum status st;
@@ -312,7 +332,8 @@ enum status ops_call(struct ops *o, const struct ops_request *req, uint64_t *id,
 
 /* ---- soulacy.host.gateway/1 --------------------------------------------------------- */
 
-static struct str from_sy(struct sy_str s) {
+static struct str from_sy(struct sy_str s)
+{
     return str_n(s.ptr, s.len);
 }
 
@@ -321,7 +342,8 @@ struct line_ctx {
     void (*line)(void *ctx, uint32_t kind, struct sy_str json);
 };
 
-static void pass_line(void *ctx, uint32_t kind, struct str json) {
+static void pass_line(void *ctx, uint32_t kind, struct str json)
+{
     struct line_ctx *l = ctx;
 
     l->line(l->ctx, kind, (struct sy_str){json.ptr, json.len});
@@ -330,8 +352,9 @@ static void pass_line(void *ctx, uint32_t kind, struct str json) {
     }
 }
 
-static sy_status service_call(void *ctx, const struct sy_gateway_call *in, uint64_t *call_id,
-                              struct sy_error *out) {
+static sy_status service_call(void *ctx, const struct sy_gateway_call *in,
+                              uint64_t *call_id, struct sy_error *out)
+{
     struct plugin_instance *p =
         plugin_upcall_begin(ctx, "gateway.call", PLUGIN_FROM_START);
     struct sy_gateway_call call;
@@ -342,8 +365,8 @@ static sy_status service_call(void *ctx, const struct sy_gateway_call *in, uint6
         return SY_E_INVALID;
     }
     if (!plugin_take_struct(p, "gateway.call", in,
-                            offsetof(struct sy_gateway_call, line) + sizeof(in->line), &call,
-                            sizeof(call)) ||
+                            offsetof(struct sy_gateway_call, line) + sizeof(in->line),
+                            &call, sizeof(call)) ||
         call.line == NULL || call_id == NULL ||
         !plugin_check_text(p, "gateway.call op", call.op, 64) ||
         !plugin_check_text(p, "gateway.call args", call.args, SIZE_MAX)) {
@@ -376,7 +399,8 @@ out:
     return err.status == ST_OK ? SY_OK : plugin_give_error(&err, out);
 }
 
-static void service_cancel(void *ctx, uint64_t call_id) {
+static void service_cancel(void *ctx, uint64_t call_id)
+{
     struct plugin_instance *p =
         plugin_upcall_begin(ctx, "gateway.cancel", PLUGIN_FROM_START);
 
@@ -386,7 +410,8 @@ static void service_cancel(void *ctx, uint64_t call_id) {
     }
 }
 
-const struct sy_host_gateway *ops_service(void) {
+const struct sy_host_gateway *ops_service(void)
+{
     static const struct sy_host_gateway service = {
         .size = sizeof(service), .call = service_call, .cancel = service_cancel};
 

@@ -13,7 +13,7 @@
 struct ops;
 
 struct ops_request {
-    struct str op, args; /* args: JSON text of one object; empty counts as {} */
+    struct str op, args;   /* args: JSON text of one object; empty counts as {} */
     enum gate_entry entry; /* of tools.run; chat is ENTRY_CHAT */
     bool local;
     struct str peer, request_id;
@@ -23,8 +23,8 @@ struct ops_request {
     void (*line)(void *ctx, uint32_t kind, struct str json); /* as sy_gateway_call.line */
 };
 
-enum status ops_new(struct agent_core *core, struct ops **out, struct error *err)
-    SY_MUST_CHECK;
+enum status ops_new(struct agent_core *core, struct ops **out,
+                    struct error *err) SY_MUST_CHECK;
 /* Cancels what runs. The lanes' pool must have been stopped before. */
 void ops_free(struct ops *o);
 /* Cancel every operation in flight (shutdown). [any] */

@@ -21,13 +21,15 @@ struct chat {
     struct str user, username;
 };
 
-static void chat_event(void *ctx, struct str json) {
+static void chat_event(void *ctx, struct str json)
+{
     struct op_call *c = ctx;
 
     c->line(c->ctx, SY_LINE_EVENT, json);
 }
 
-static void chat_run(void *arg) {
+static void chat_run(void *arg)
+{
     struct chat *chat = arg;
     struct op_call *c = chat->call;
     struct turn t = {.message = chat->message,
@@ -57,7 +59,8 @@ static void chat_run(void *arg) {
 }
 
 /* overrides may only lower. False: the call has ended. */
-static bool read_overrides(struct op_call *c, struct str text, struct turn_overrides *out) {
+static bool read_overrides(struct op_call *c, struct str text, struct turn_overrides *out)
+{
     struct str choice = STR_NONE;
     const struct field fields[] = {
         {"max_turns", FIELD_INT, false, 1, 1000, NULL, &out->max_turns},
@@ -89,7 +92,8 @@ static bool read_overrides(struct op_call *c, struct str text, struct turn_overr
 }
 
 static void audit_message(struct op_call *c, const struct chat *chat, struct str agent,
-                          const struct origin *from) {
+                          const struct origin *from)
+{
     struct audit_record rec = {.event = "message",
                                .entry = gate_entry_name(from->entry),
                                .run_id = str_c(c->run_id),
@@ -110,7 +114,8 @@ static void audit_message(struct op_call *c, const struct chat *chat, struct str
 
 /* The session a request without session_id gets: its user's, or a new one. */
 static enum status name_session(struct op_call *c, struct str session, struct str user,
-                                struct error *err) {
+                                struct error *err)
+{
     char id[33];
     const char *copy;
 
@@ -126,7 +131,8 @@ static enum status name_session(struct op_call *c, struct str session, struct st
     return copy != NULL ? ST_OK : error_set(err, ST_NOMEM, "out of memory for a session");
 }
 
-static void admit_and_submit(struct op_call *c, struct chat *chat, struct str text) {
+static void admit_and_submit(struct op_call *c, struct chat *chat, struct str text)
+{
     struct origin from = {.entry = ENTRY_CHAT,
                           .channel = STR_LIT("http"),
                           .local = c->local,
@@ -138,8 +144,8 @@ static void admit_and_submit(struct op_call *c, struct chat *chat, struct str te
     const struct soul *soul = agents_find(chat->agents, c->agent);
     struct error err = {0};
     char *key;
-    enum status st = gate_admit(soul, NULL, &from, text, true, &chat->admission,
-                                &chat->message, &err);
+    enum status st =
+        gate_admit(soul, NULL, &from, text, true, &chat->admission, &chat->message, &err);
 
     if (st == ST_OK || st == ST_REFUSED) {
         audit_message(c, chat, c->agent, &from);
@@ -152,7 +158,8 @@ static void admit_and_submit(struct op_call *c, struct chat *chat, struct str te
         if (st == ST_OK) {
             return; /* c may be gone already */
         }
-        st = error_set(&err, st, "too many messages wait in this session; try again later");
+        st = error_set(&err, st,
+                       "too many messages wait in this session; try again later");
     }
     admitted_free(chat->message);
     agents_put(chat->agents);
@@ -164,7 +171,8 @@ static void admit_and_submit(struct op_call *c, struct chat *chat, struct str te
     }
 }
 
-void op_chat(struct op_call *c) {
+void op_chat(struct op_call *c)
+{
     struct str agent = STR_NONE, text = STR_NONE, session = STR_NONE, over = STR_NONE;
     struct chat *chat = arena_alloc(c->a, sizeof(*chat));
     struct error err = {0};
@@ -198,7 +206,8 @@ void op_chat(struct op_call *c) {
     admit_and_submit(c, chat, text);
 }
 
-void op_chat_cancel(struct op_call *c) {
+void op_chat_cancel(struct op_call *c)
+{
     struct str run_id = STR_NONE;
     const struct field fields[] = {
         {"run_id", FIELD_TEXT, true, 1, 64, &run_id, NULL},
@@ -228,16 +237,25 @@ struct tool_run {
 };
 
 /* What a call that did not run is to the caller of the API. */
-static void deny(struct op_call *c, const struct call_report *r) {
+static void deny(struct op_call *c, const struct call_report *r)
+{
     const char *row = r->verdict.row->id;
     bool unknown = strcmp(row, "tool-unknown") == 0;
     bool arguments = strcmp(row, "arguments") == 0;
 
-    op_fail(c, arguments ? 400 : unknown ? 404 : 403, row, r->text.ptr,
-            arguments ? "args" : unknown ? "tool" : NULL, &r->verdict);
+    op_fail(c,
+            arguments ? 400
+            : unknown ? 404
+                      : 403,
+            row, r->text.ptr,
+            arguments ? "args"
+            : unknown ? "tool"
+                      : NULL,
+            &r->verdict);
 }
 
-static void tool_log(void *ctx, const struct dispatch_call *d, struct str text) {
+static void tool_log(void *ctx, const struct dispatch_call *d, struct str text)
+{
     struct op_call *c = ctx;
     struct buf b;
 
@@ -256,11 +274,13 @@ static void tool_log(void *ctx, const struct dispatch_call *d, struct str text) 
     buf_done(&b);
 }
 
-static int64_t sooner(int64_t a, int64_t b) {
+static int64_t sooner(int64_t a, int64_t b)
+{
     return a < b ? a : b;
 }
 
-static void tool_run(void *arg) {
+static void tool_run(void *arg)
+{
     struct tool_run *t = arg;
     struct op_call *c = t->call;
     int64_t limit = clock_mono_ms() + core_config(c->core)->runtime.run_timeout_ms;
@@ -301,7 +321,8 @@ static void tool_run(void *arg) {
     call_report_done(&report);
 }
 
-static void tool_admit(struct op_call *c, struct tool_run *t) {
+static void tool_admit(struct op_call *c, struct tool_run *t)
+{
     struct origin from = {.entry = c->entry,
                           .channel = STR_LIT("http"),
                           .local = c->local,
@@ -331,7 +352,8 @@ static void tool_admit(struct op_call *c, struct tool_run *t) {
     }
 }
 
-void op_tools_run(struct op_call *c) {
+void op_tools_run(struct op_call *c)
+{
     struct tool_run *t = arena_alloc(c->a, sizeof(*t));
     struct error err = {0};
 

@@ -15,7 +15,7 @@ struct op_call {
     char run_id[33];
     enum gate_entry entry;
     bool local, events;
-    bool announced; /* run_id, agent and session are set; guarded by the ops' lock */
+    bool announced;  /* run_id, agent and session are set; guarded by the ops' lock */
     struct arena *a; /* copies of the request's texts */
     struct str args, peer, request_id, agent, session;
     cJSON *doc; /* args, parsed */

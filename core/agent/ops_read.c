@@ -7,11 +7,15 @@
 #define LIST_MAX ((size_t)32 * 1024 * 1024)
 #define PAGE 100
 
-static const char *trigger_name(enum trigger t) {
-    return t == TRIGGER_CHANNEL ? "channel" : t == TRIGGER_WEBHOOK ? "webhook" : "internal";
+static const char *trigger_name(enum trigger t)
+{
+    return t == TRIGGER_CHANNEL   ? "channel"
+           : t == TRIGGER_WEBHOOK ? "webhook"
+                                  : "internal";
 }
 
-static void agent_members(const struct soul *s, struct buf *out) {
+static void agent_members(const struct soul *s, struct buf *out)
+{
     json_add_key_string(out, "id", str_c(s->id));
     json_add_key_string(out, "name", str_c(s->name != NULL ? s->name : s->id));
     json_add_key_string(out, "description", str_c(s->description));
@@ -22,7 +26,8 @@ static void agent_members(const struct soul *s, struct buf *out) {
     json_add_key_i64(out, "tools", (int64_t)s->ntools);
 }
 
-void op_agents(struct op_call *c) {
+void op_agents(struct op_call *c)
+{
     struct agent_snapshot *snap;
     const struct agent_file_state *files = NULL;
     size_t nfiles;
@@ -60,7 +65,8 @@ void op_agents(struct op_call *c) {
 }
 
 /* The agent named by "id"; NULL: the call has ended. */
-static const struct soul *agent_of(struct op_call *c, struct agent_snapshot **snap) {
+static const struct soul *agent_of(struct op_call *c, struct agent_snapshot **snap)
+{
     struct str id = STR_NONE;
     const struct field fields[] = {{"id", FIELD_TEXT, true, 1, 200, &id, NULL}};
     const struct soul *soul;
@@ -77,7 +83,8 @@ static const struct soul *agent_of(struct op_call *c, struct agent_snapshot **sn
     return soul;
 }
 
-void op_agents_get(struct op_call *c) {
+void op_agents_get(struct op_call *c)
+{
     struct agent_snapshot *snap = NULL;
     const struct soul *soul = agent_of(c, &snap);
     struct buf out;
@@ -98,7 +105,8 @@ void op_agents_get(struct op_call *c) {
 
 static enum status one_tool(struct op_call *c, const struct soul *soul,
                             const struct catalog *tools, const struct tool *t,
-                            struct buf *out, struct error *err) {
+                            struct buf *out, struct error *err)
+{
     const struct gate_policy policy = {core_config(c->core)->runtime.allow_system_tools};
     const struct config *cfg = core_config(c->core);
 
@@ -134,7 +142,8 @@ static enum status one_tool(struct op_call *c, const struct soul *soul,
     return ST_OK;
 }
 
-void op_agents_tools(struct op_call *c) {
+void op_agents_tools(struct op_call *c)
+{
     struct agent_snapshot *snap = NULL;
     const struct soul *soul = agent_of(c, &snap);
     struct catalog tools = {0};
@@ -166,7 +175,8 @@ void op_agents_tools(struct op_call *c) {
 
 /* ---- sessions -------------------------------------------------------------------------- */
 
-static void session_members(const struct session_info *s, struct buf *out) {
+static void session_members(const struct session_info *s, struct buf *out)
+{
     json_add_key_string(out, "id", str_c(s->id));
     json_add_key_string(out, "agent_id", s->agent);
     json_add_key_string(out, "channel", s->channel);
@@ -179,7 +189,8 @@ static void session_members(const struct session_info *s, struct buf *out) {
 }
 
 /* False: the call has ended. */
-static bool have_store(struct op_call *c) {
+static bool have_store(struct op_call *c)
+{
     if (c->core->store == NULL) {
         op_fail(c, 503, "unavailable", "there is no store here", NULL, NULL);
         return false;
@@ -187,7 +198,8 @@ static bool have_store(struct op_call *c) {
     return true;
 }
 
-void op_sessions(struct op_call *c) {
+void op_sessions(struct op_call *c)
+{
     struct str agent = STR_NONE;
     int64_t before = 0, limit = PAGE;
     const struct field fields[] = {
@@ -229,11 +241,13 @@ void op_sessions(struct op_call *c) {
     arena_free(a);
 }
 
-static const char *role_name(enum message_role r) {
+static const char *role_name(enum message_role r)
+{
     return r == ROLE_USER ? "user" : r == ROLE_ASSISTANT ? "assistant" : "tool";
 }
 
-static void message_json(const struct message *m, struct buf *out) {
+static void message_json(const struct message *m, struct buf *out)
+{
     json_add_sep(out);
     buf_add_char(out, '{');
     json_add_key_i64(out, "id", m->id);
@@ -252,7 +266,8 @@ static void message_json(const struct message *m, struct buf *out) {
     buf_add_char(out, '}');
 }
 
-void op_sessions_get(struct op_call *c) {
+void op_sessions_get(struct op_call *c)
+{
     struct str id = STR_NONE;
     int64_t after = 0, limit = PAGE;
     const struct field fields[] = {
@@ -278,8 +293,8 @@ void op_sessions_get(struct op_call *c) {
         st = store_session(c->core->store, id, a, &info, &err);
     }
     if (st == ST_OK) {
-        st = store_session_messages(c->core->store, id, after, (size_t)limit, a, &msgs, &n,
-                                    &err);
+        st = store_session_messages(c->core->store, id, after, (size_t)limit, a, &msgs,
+                                    &n, &err);
     }
     if (st == ST_OK) {
         buf_add_char(&out, '{');
@@ -298,7 +313,8 @@ void op_sessions_get(struct op_call *c) {
     arena_free(a);
 }
 
-void op_sessions_delete(struct op_call *c) {
+void op_sessions_delete(struct op_call *c)
+{
     struct str id = STR_NONE;
     const struct field fields[] = {{"id", FIELD_TEXT, true, 1, 64, &id, NULL}};
     struct error err = {0};
@@ -317,7 +333,8 @@ void op_sessions_delete(struct op_call *c) {
     buf_done(&out);
 }
 
-void op_status(struct op_call *c) {
+void op_status(struct op_call *c)
+{
     struct buf out;
 
     if (!op_fields(c, NULL, 0)) {

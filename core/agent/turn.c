@@ -32,29 +32,33 @@ struct run {
     struct session_key key;
     char session_id[33];
     int64_t deadline_ms, input_tokens, output_tokens;
-    int64_t left;      /* model calls */
+    int64_t left; /* model calls */
     size_t ncalls;
-    struct buf calls;  /* JSON array elements of reports */
-    struct buf line;   /* event under construction */
+    struct buf calls;           /* JSON array elements of reports */
+    struct buf line;            /* event under construction */
     pthread_mutex_t event_lock; /* guards line: logs come from workers */
-    const char *stop;  /* "end", "max_turns", "max_tool_calls" */
+    const char *stop;           /* "end", "max_turns", "max_tool_calls" */
 };
 
-struct session_key turn_session_key(const struct admitted *message) {
+struct session_key turn_session_key(const struct admitted *message)
+{
     const struct origin *from = admitted_origin(message);
-    struct str conversation = from->conversation.len > 0 ? from->conversation : from->sender;
+    struct str conversation =
+        from->conversation.len > 0 ? from->conversation : from->sender;
 
     return (struct session_key){str_c(admitted_soul(message)->id), from->channel,
                                 conversation};
 }
 
-static enum status no_memory(struct error *err) {
+static enum status no_memory(struct error *err)
+{
     return error_set(err, ST_NOMEM, "out of memory for this turn");
 }
 
 /* ---- events ---------------------------------------------------------------------- */
 
-static void event_begin(struct run *r, const char *type) {
+static void event_begin(struct run *r, const char *type)
+{
     (void)pthread_mutex_lock(&r->event_lock);
     buf_clear(&r->line);
     buf_add_char(&r->line, '{');
@@ -62,7 +66,8 @@ static void event_begin(struct run *r, const char *type) {
     json_add_key_string(&r->line, "run_id", str_c(r->t->run_id));
 }
 
-static void event_end(struct run *r) {
+static void event_end(struct run *r)
+{
     buf_add_char(&r->line, '}');
     if (buf_status(&r->line) == ST_OK) {
         r->t->event(r->t->ctx, buf_str(&r->line));
@@ -70,7 +75,8 @@ static void event_end(struct run *r) {
     (void)pthread_mutex_unlock(&r->event_lock);
 }
 
-static void on_token(void *ctx, struct str text) {
+static void on_token(void *ctx, struct str text)
+{
     struct run *r = ctx;
 
     if (r->t->event != NULL) {
@@ -80,7 +86,8 @@ static void on_token(void *ctx, struct str text) {
     }
 }
 
-static void on_judged(void *ctx, const struct dispatch_call *c, const struct verdict *v) {
+static void on_judged(void *ctx, const struct dispatch_call *c, const struct verdict *v)
+{
     struct run *r = ctx;
 
     if (r->t->event != NULL) {
@@ -93,7 +100,8 @@ static void on_judged(void *ctx, const struct dispatch_call *c, const struct ver
     }
 }
 
-static void on_log(void *ctx, const struct dispatch_call *c, struct str text) {
+static void on_log(void *ctx, const struct dispatch_call *c, struct str text)
+{
     struct run *r = ctx;
 
     if (r->t->event != NULL) {
@@ -106,7 +114,8 @@ static void on_log(void *ctx, const struct dispatch_call *c, struct str text) {
 
 /* ---- messages --------------------------------------------------------------------- */
 
-static enum status add_message(struct run *r, struct model_message m) {
+static enum status add_message(struct run *r, struct model_message m)
+{
     if (r->nmessages == r->cap) {
         size_t cap = r->cap == 0 ? 64 : r->cap * 2;
         struct model_message *grown = arena_array(r->a, cap, sizeof(*grown));
@@ -127,7 +136,8 @@ static enum status add_message(struct run *r, struct model_message m) {
 /* Stored form of calls: an array of {"id","name","args"}, args as text so that no number
  * is parsed and printed again. */
 static enum status calls_to_json(const struct model_message *m, struct arena *a,
-                                 struct str *out) {
+                                 struct str *out)
+{
     struct buf b;
     char *copy;
 
@@ -153,7 +163,8 @@ static enum status calls_to_json(const struct model_message *m, struct arena *a,
 }
 
 static bool dup_member(struct arena *a, const cJSON *obj, const char *key,
-                       struct str *out) {
+                       struct str *out)
+{
     struct str s = STR_NONE;
 
     if (!json_get_str(obj, key, &s)) {
@@ -164,7 +175,8 @@ static bool dup_member(struct arena *a, const cJSON *obj, const char *key,
 }
 
 static enum status calls_from_json(struct str text, struct arena *a,
-                                   struct model_message *m) {
+                                   struct model_message *m)
+{
     struct error ignored;
     struct model_call *calls;
     cJSON *doc = NULL;
@@ -190,7 +202,8 @@ static enum status calls_from_json(struct str text, struct arena *a,
     return calls != NULL ? ST_OK : ST_NOMEM;
 }
 
-static enum status load_history(struct run *r, struct error *err) {
+static enum status load_history(struct run *r, struct error *err)
+{
     struct message *rows = NULL;
     size_t n = 0;
     enum status st;
@@ -198,8 +211,8 @@ static enum status load_history(struct run *r, struct error *err) {
     if (r->core->store == NULL) {
         return ST_OK;
     }
-    st = store_history(r->core->store, r->key, HISTORY_MESSAGES, HISTORY_BYTES, r->a, &rows,
-                       &n, err);
+    st = store_history(r->core->store, r->key, HISTORY_MESSAGES, HISTORY_BYTES, r->a,
+                       &rows, &n, err);
     if (st == ST_NOT_FOUND) {
         return ST_OK;
     }
@@ -218,11 +231,13 @@ static enum status load_history(struct run *r, struct error *err) {
         }
     }
     r->stored = r->nmessages;
-    return st == ST_OK ? ST_OK : error_set(err, st, "the session's history is unreadable");
+    return st == ST_OK ? ST_OK
+                       : error_set(err, st, "the session's history is unreadable");
 }
 
 /* Everything not stored yet, in one transaction. */
-static enum status save(struct run *r, struct error *err) {
+static enum status save(struct run *r, struct error *err)
+{
     size_t n = r->nmessages - r->stored;
     struct message *rows;
     enum status st = ST_OK;
@@ -263,7 +278,8 @@ static enum status save(struct run *r, struct error *err) {
 
 /* ---- tools ------------------------------------------------------------------------- */
 
-static enum status offer_tools(struct run *r, struct error *err) {
+static enum status offer_tools(struct run *r, struct error *err)
+{
     struct gate_policy policy = {core_config(r->core)->runtime.allow_system_tools};
     enum status st = catalog_build(r->soul, r->a, &r->tools, err);
 
@@ -285,7 +301,8 @@ static enum status offer_tools(struct run *r, struct error *err) {
     return ST_OK;
 }
 
-static bool is_offered(const struct run *r, struct str name) {
+static bool is_offered(const struct run *r, struct str name)
+{
     for (size_t i = 0; i < r->noffered; i++) {
         if (str_eq(r->offered[i].name, name)) {
             return true;
@@ -295,7 +312,8 @@ static bool is_offered(const struct run *r, struct str name) {
 }
 
 static enum status run_call(struct run *r, const struct model_call *call,
-                            struct error *err) {
+                            struct error *err)
+{
     struct dispatch_call d = {.by = r->t->message,
                               .agents = r->t->agents,
                               .tools = &r->tools,
@@ -311,9 +329,8 @@ static enum status run_call(struct run *r, const struct model_call *call,
                               .judged = on_judged,
                               .log = on_log};
     struct call_report report;
-    struct model_message m = {.role = MODEL_TOOL,
-                              .call_id = call->id,
-                              .tool_name = call->name};
+    struct model_message m = {
+        .role = MODEL_TOOL, .call_id = call->id, .tool_name = call->name};
     char *text;
 
     dispatch_call(r->core, &d, &report);
@@ -333,7 +350,8 @@ static enum status run_call(struct run *r, const struct model_call *call,
 }
 
 static enum status run_calls(struct run *r, const struct model_reply *reply,
-                             struct error *err) {
+                             struct error *err)
+{
     enum status st = ST_OK;
 
     for (size_t i = 0; st == ST_OK && i < reply->ncalls; i++) {
@@ -356,7 +374,8 @@ static enum status run_calls(struct run *r, const struct model_reply *reply,
 
 /* ---- the loop ---------------------------------------------------------------------- */
 
-static enum status ask_model(struct run *r, struct model_reply *reply, struct error *err) {
+static enum status ask_model(struct run *r, struct model_reply *reply, struct error *err)
+{
     const struct config *cfg = core_config(r->core);
     const char *provider =
         r->soul->llm.provider != NULL ? r->soul->llm.provider : cfg->llm.default_provider;
@@ -380,7 +399,8 @@ static enum status ask_model(struct run *r, struct model_reply *reply, struct er
     return model_local(&req, r->a, reply, err);
 }
 
-static enum status check_time(const struct run *r, struct error *err) {
+static enum status check_time(const struct run *r, struct error *err)
+{
     if (r->t->cancel != NULL && event_fired(r->t->cancel)) {
         return error_set(err, ST_CANCELLED, "cancelled");
     }
@@ -390,7 +410,8 @@ static enum status check_time(const struct run *r, struct error *err) {
     return ST_OK;
 }
 
-static enum status loop(struct run *r, struct str *answer, struct error *err) {
+static enum status loop(struct run *r, struct str *answer, struct error *err)
+{
     enum status st = ST_OK;
 
     for (;;) {
@@ -433,18 +454,21 @@ static enum status loop(struct run *r, struct str *answer, struct error *err) {
     }
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
+static int64_t smaller(int64_t a, int64_t b)
+{
     return a < b ? a : b;
 }
 
-static enum status prepare(struct run *r, struct error *err) {
+static enum status prepare(struct run *r, struct error *err)
+{
     const struct config *cfg = core_config(r->core);
     int64_t timeout = r->soul->run_timeout_ms > 0 ? r->soul->run_timeout_ms
                                                   : cfg->runtime.run_timeout_ms;
     enum status st;
 
     r->deadline_ms = clock_mono_ms() + timeout;
-    r->left = r->soul->max_turns > 0 ? r->soul->max_turns : cfg->runtime.default_max_turns;
+    r->left =
+        r->soul->max_turns > 0 ? r->soul->max_turns : cfg->runtime.default_max_turns;
     r->left = smaller(r->left, cfg->runtime.max_turns_ceiling);
     if (r->t->overrides.max_turns > 0) {
         r->left = smaller(r->left, r->t->overrides.max_turns);
@@ -454,14 +478,16 @@ static enum status prepare(struct run *r, struct error *err) {
         st = offer_tools(r, err);
     }
     if (st == ST_OK) {
-        struct model_message m = {.role = MODEL_USER, .text = admitted_text(r->t->message)};
+        struct model_message m = {.role = MODEL_USER,
+                                  .text = admitted_text(r->t->message)};
 
         st = add_message(r, m) == ST_OK ? ST_OK : no_memory(err);
     }
     return st;
 }
 
-static void result_json(const struct run *r, struct str answer, struct buf *out) {
+static void result_json(const struct run *r, struct str answer, struct buf *out)
+{
     const struct origin *from = admitted_origin(r->t->message);
 
     buf_add_char(out, '{');
@@ -490,7 +516,8 @@ static void result_json(const struct run *r, struct str answer, struct buf *out)
 }
 
 enum status turn_run(struct agent_core *core, const struct turn *t, struct buf *out,
-                     struct error *err) {
+                     struct error *err)
+{
     struct run r = {.core = core,
                     .t = t,
                     .soul = admitted_soul(t->message),

@@ -18,39 +18,48 @@ struct message_row {
     bool (*matches)(const struct message_facts *f);
 };
 
-static bool agent_unknown(const struct message_facts *f) {
+static bool agent_unknown(const struct message_facts *f)
+{
     return !f->agent_known;
 }
 
-static bool agent_disabled(const struct message_facts *f) {
+static bool agent_disabled(const struct message_facts *f)
+{
     return !f->agent_enabled;
 }
 
-static bool trigger_differs(const struct message_facts *f) {
+static bool trigger_differs(const struct message_facts *f)
+{
     return !gate_trigger_fits(f->trigger, f->entry);
 }
 
-static bool channel_not_served(const struct message_facts *f) {
+static bool channel_not_served(const struct message_facts *f)
+{
     return !f->channel_served;
 }
 
-static bool group_ignored(const struct message_facts *f) {
+static bool group_ignored(const struct message_facts *f)
+{
     return f->group && f->ignore_groups;
 }
 
-static bool sender_not_listed(const struct message_facts *f) {
+static bool sender_not_listed(const struct message_facts *f)
+{
     return !f->sender_listed;
 }
 
-static bool chat_not_listed(const struct message_facts *f) {
+static bool chat_not_listed(const struct message_facts *f)
+{
     return !f->chat_listed;
 }
 
-static bool phrase_missing(const struct message_facts *f) {
+static bool phrase_missing(const struct message_facts *f)
+{
     return !f->phrase_found;
 }
 
-static bool passphrase_missing(const struct message_facts *f) {
+static bool passphrase_missing(const struct message_facts *f)
+{
     return !f->passphrase_ok;
 }
 
@@ -73,9 +82,11 @@ static const struct message_row message_rows[] = {
 };
 #define NMESSAGE (sizeof(message_rows) / sizeof(message_rows[0]))
 
-static const struct gate_row message_allow = {0, "message-allow", "no rule is against it"};
+static const struct gate_row message_allow = {0, "message-allow",
+                                              "no rule is against it"};
 
-struct verdict gate_message(const struct message_facts *f) {
+struct verdict gate_message(const struct message_facts *f)
+{
     for (size_t i = 0; i < NMESSAGE; i++) {
         if (message_rows[i].matches(f)) {
             return (struct verdict){GATE_DENY, &message_rows[i].row};
@@ -84,14 +95,16 @@ struct verdict gate_message(const struct message_facts *f) {
     return (struct verdict){GATE_ALLOW, &message_allow};
 }
 
-const struct gate_row *gate_message_row(size_t i) {
+const struct gate_row *gate_message_row(size_t i)
+{
     if (i < NMESSAGE) {
         return &message_rows[i].row;
     }
     return i == NMESSAGE ? &message_allow : NULL;
 }
 
-bool gate_trigger_fits(enum trigger trigger, enum gate_entry entry) {
+bool gate_trigger_fits(enum trigger trigger, enum gate_entry entry)
+{
     switch (entry) {
     case ENTRY_CHANNEL:
     case ENTRY_CHAT:
@@ -112,7 +125,8 @@ bool gate_trigger_fits(enum trigger trigger, enum gate_entry entry) {
     }
 }
 
-bool gate_listed(const struct str_list *list, struct str item) {
+bool gate_listed(const struct str_list *list, struct str item)
+{
     for (size_t i = 0; i < list->n; i++) {
         if (str_eq_c(item, list->items[i])) {
             return true;
@@ -121,27 +135,29 @@ bool gate_listed(const struct str_list *list, struct str item) {
     return false;
 }
 
-bool gate_channel_served(const struct soul *soul, struct str channel) {
+bool gate_channel_served(const struct soul *soul, struct str channel)
+{
     return !soul->channels.present || soul->channels.all ||
            gate_listed(&soul->channels.list, channel);
 }
 
-static bool is_word_byte(char c) {
+static bool is_word_byte(char c)
+{
     unsigned char u = (unsigned char)c;
 
     return (u >= '0' && u <= '9') || (u >= 'A' && u <= 'Z') || (u >= 'a' && u <= 'z') ||
            u == '_' || u >= 0x80;
 }
 
-bool gate_phrase(struct str s, struct str phrase, struct str *rest) {
+bool gate_phrase(struct str s, struct str phrase, struct str *rest)
+{
     struct str text = str_trim(s);
 
     if (phrase.len == 0) {
         *rest = s;
         return true;
     }
-    if (text.len < phrase.len ||
-        !str_eq_nocase(str_n(text.ptr, phrase.len), phrase)) {
+    if (text.len < phrase.len || !str_eq_nocase(str_n(text.ptr, phrase.len), phrase)) {
         return false;
     }
     if (text.len > phrase.len && is_word_byte(phrase.ptr[phrase.len - 1]) &&
@@ -152,7 +168,8 @@ bool gate_phrase(struct str s, struct str phrase, struct str *rest) {
     return true;
 }
 
-static bool sender_listed(const struct config_channel *ch, const struct origin *from) {
+static bool sender_listed(const struct config_channel *ch, const struct origin *from)
+{
     if (ch->allowed_user_ids.n == 0 || gate_listed(&ch->allowed_user_ids, from->sender)) {
         return true;
     }
@@ -166,7 +183,8 @@ static bool sender_listed(const struct config_channel *ch, const struct origin *
 
 /* Activation: the rules of the channel, which the core applies for every channel. */
 static void activation_facts(const struct config_channel *ch, const struct origin *from,
-                             struct str *text, struct message_facts *f) {
+                             struct str *text, struct message_facts *f)
+{
     f->group = from->group;
     f->sender_listed = true;
     f->chat_listed = true;
@@ -178,11 +196,11 @@ static void activation_facts(const struct config_channel *ch, const struct origi
     f->sender_listed = sender_listed(ch, from);
     f->chat_listed = ch->allowed_chat_ids.n == 0 ||
                      gate_listed(&ch->allowed_chat_ids, from->conversation);
-    f->phrase_found =
-        gate_phrase(*text, str_c(ch->trigger_phrase), text) || !from->group;
+    f->phrase_found = gate_phrase(*text, str_c(ch->trigger_phrase), text) || !from->group;
 }
 
-static enum status copy_str(struct arena *a, struct str *s) {
+static enum status copy_str(struct arena *a, struct str *s)
+{
     const char *p = arena_dup(a, *s);
 
     if (p == NULL) {
@@ -194,7 +212,8 @@ static enum status copy_str(struct arena *a, struct str *s) {
 
 static enum status make_admitted(const struct soul *soul, const struct origin *from,
                                  struct str text, bool passphrase_ok,
-                                 struct admitted **out) {
+                                 struct admitted **out)
+{
     struct arena *arena = arena_new(text.len + 64 * 1024);
     struct admitted *a = arena != NULL ? arena_alloc(arena, sizeof(*a)) : NULL;
 
@@ -204,7 +223,8 @@ static enum status make_admitted(const struct soul *soul, const struct origin *f
     *a = (struct admitted){soul, *from, text, passphrase_ok, arena};
     a->from.sender_ids = NULL;
     a->from.nsender_ids = 0;
-    if (copy_str(arena, &a->text) != ST_OK || copy_str(arena, &a->from.channel) != ST_OK ||
+    if (copy_str(arena, &a->text) != ST_OK ||
+        copy_str(arena, &a->from.channel) != ST_OK ||
         copy_str(arena, &a->from.sender) != ST_OK ||
         copy_str(arena, &a->from.sender_name) != ST_OK ||
         copy_str(arena, &a->from.conversation) != ST_OK ||
@@ -220,7 +240,8 @@ fail:
 
 enum status gate_admit(const struct soul *soul, const struct config_channel *channel,
                        const struct origin *from, struct str text, bool passphrase_ok,
-                       struct verdict *v, struct admitted **out, struct error *err) {
+                       struct verdict *v, struct admitted **out, struct error *err)
+{
     struct message_facts f = {.entry = from->entry, .passphrase_ok = passphrase_ok};
 
     if (soul != NULL) {
@@ -241,45 +262,58 @@ enum status gate_admit(const struct soul *soul, const struct config_channel *cha
 }
 
 enum status gate_suppose(const struct soul *soul, const struct origin *from,
-                         struct admitted **out) {
+                         struct admitted **out)
+{
     return make_admitted(soul, from, STR_NONE, true, out);
 }
 
-void admitted_free(struct admitted *a) {
+void admitted_free(struct admitted *a)
+{
     if (a != NULL) {
         arena_free(a->arena);
     }
 }
 
-const struct soul *admitted_soul(const struct admitted *a) {
+const struct soul *admitted_soul(const struct admitted *a)
+{
     return a->soul;
 }
 
-const struct origin *admitted_origin(const struct admitted *a) {
+const struct origin *admitted_origin(const struct admitted *a)
+{
     return &a->from;
 }
 
-struct str admitted_text(const struct admitted *a) {
+struct str admitted_text(const struct admitted *a)
+{
     return a->text;
 }
 
-bool admitted_passphrase_ok(const struct admitted *a) {
+bool admitted_passphrase_ok(const struct admitted *a)
+{
     return a->passphrase_ok;
 }
 
-const char *gate_entry_name(enum gate_entry e) {
+const char *gate_entry_name(enum gate_entry e)
+{
     static const char *const names[ENTRY_COUNT_] = {
-        [ENTRY_CHANNEL] = "channel",   [ENTRY_CHAT] = "chat",
-        [ENTRY_STREAM] = "stream",     [ENTRY_TOOLS_RUN] = "tools.run",
-        [ENTRY_COMPLETIONS] = "completions", [ENTRY_WEBHOOK] = "webhook",
-        [ENTRY_WORKFLOW] = "workflow", [ENTRY_PEER] = "peer",
-        [ENTRY_MCP] = "mcp",           [ENTRY_CLI] = "cli",
+        [ENTRY_CHANNEL] = "channel",
+        [ENTRY_CHAT] = "chat",
+        [ENTRY_STREAM] = "stream",
+        [ENTRY_TOOLS_RUN] = "tools.run",
+        [ENTRY_COMPLETIONS] = "completions",
+        [ENTRY_WEBHOOK] = "webhook",
+        [ENTRY_WORKFLOW] = "workflow",
+        [ENTRY_PEER] = "peer",
+        [ENTRY_MCP] = "mcp",
+        [ENTRY_CLI] = "cli",
     };
 
     return (unsigned)e < ENTRY_COUNT_ ? names[e] : "unknown";
 }
 
-const char *gate_answer_name(enum gate_answer a) {
+const char *gate_answer_name(enum gate_answer a)
+{
     static const char *const names[] = {"deny", "ask", "allow"};
 
     return (unsigned)a < 3 ? names[a] : "deny";

@@ -46,13 +46,13 @@ struct verdict {
 /* Where a message or a call comes from, as the core judges it. Borrowed texts. */
 struct origin {
     enum gate_entry entry;
-    struct str channel;  /* stamped by the core: "http", "whatsapp", "webhook" */
-    bool local;          /* local http by decisions: through http, with the key, or keyless
+    struct str channel; /* stamped by the core: "http", "whatsapp", "webhook" */
+    bool local;         /* local http by decisions: through http, with the key, or keyless
                             from a loopback peer with no forwarding header */
-    bool keyless_open;   /* a gateway without key that is open to the network */
-    bool internal;       /* begun by the gateway itself (schedule, workflow) */
-    bool approver;       /* an operator can be asked now */
-    bool group;          /* group chat */
+    bool keyless_open;  /* a gateway without key that is open to the network */
+    bool internal;      /* begun by the gateway itself (schedule, workflow) */
+    bool approver;      /* an operator can be asked now */
+    bool group;         /* group chat */
     struct str sender, sender_name, conversation, peer;
     const struct str *sender_ids; /* further ids of the sender */
     size_t nsender_ids;
@@ -66,10 +66,10 @@ struct message_facts {
     enum trigger trigger;
     bool channel_served; /* the agent's `channels` admits the stamp */
     bool group, ignore_groups;
-    bool sender_listed;  /* allowed_user_ids is empty or names the sender */
-    bool chat_listed;    /* allowed_chat_ids is empty or names the conversation */
-    bool phrase_found;   /* no trigger phrase, a direct message, or the phrase is there */
-    bool passphrase_ok;  /* no passphrase, or it was given in this session */
+    bool sender_listed; /* allowed_user_ids is empty or names the sender */
+    bool chat_listed;   /* allowed_chat_ids is empty or names the conversation */
+    bool phrase_found;  /* no trigger phrase, a direct message, or the phrase is there */
+    bool passphrase_ok; /* no passphrase, or it was given in this session */
 };
 struct verdict gate_message(const struct message_facts *f); /* pure */
 
@@ -106,10 +106,10 @@ struct call_facts {
     bool system_permit;     /* runtime.allow_system_tools */
     bool system_capability; /* capabilities: [system] */
     bool mcp_admitted, peer_admitted, kb_admitted;
-    bool available;         /* this build carries it out */
-    bool confirm;           /* confirm_tools covers it */
-    bool confirm_by_name;   /* ... by its own name, not by "*" */
-    bool approved;          /* an explicit, unexpired, unused approval of these bytes */
+    bool available;       /* this build carries it out */
+    bool confirm;         /* confirm_tools covers it */
+    bool confirm_by_name; /* ... by its own name, not by "*" */
+    bool approved;        /* an explicit, unexpired, unused approval of these bytes */
     bool approver, internal, unattended;
 };
 struct verdict gate_call_decide(const struct call_facts *f); /* pure */

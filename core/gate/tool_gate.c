@@ -18,93 +18,115 @@ struct call_row {
     bool (*matches)(const struct call_facts *f);
 };
 
-static bool agent_disabled(const struct call_facts *f) {
+static bool agent_disabled(const struct call_facts *f)
+{
     return !f->agent_enabled;
 }
 
-static bool channel_not_served(const struct call_facts *f) {
+static bool channel_not_served(const struct call_facts *f)
+{
     return !f->channel_served;
 }
 
-static bool trigger_differs(const struct call_facts *f) {
+static bool trigger_differs(const struct call_facts *f)
+{
     return !f->trigger_fits;
 }
 
-static bool passphrase_missing(const struct call_facts *f) {
+static bool passphrase_missing(const struct call_facts *f)
+{
     return !f->passphrase_ok;
 }
 
-static bool tool_unknown(const struct call_facts *f) {
+static bool tool_unknown(const struct call_facts *f)
+{
     return !f->tool_known;
 }
 
-static bool not_offered(const struct call_facts *f) {
+static bool not_offered(const struct call_facts *f)
+{
     return !f->offered;
 }
 
-static bool arguments_invalid(const struct call_facts *f) {
+static bool arguments_invalid(const struct call_facts *f)
+{
     return !f->arguments_valid;
 }
 
-static bool is_builtin(const struct call_facts *f) {
+static bool is_builtin(const struct call_facts *f)
+{
     return f->kind == TOOL_SAFE || f->kind == TOOL_SYSTEM || f->kind == TOOL_SEARCH ||
            f->kind == TOOL_KB;
 }
 
-static bool builtin_not_admitted(const struct call_facts *f) {
+static bool builtin_not_admitted(const struct call_facts *f)
+{
     return is_builtin(f) && !f->builtin_admitted;
 }
 
-static bool not_local(const struct call_facts *f) {
+static bool not_local(const struct call_facts *f)
+{
     return (f->kind == TOOL_SAFE || f->kind == TOOL_SYSTEM) && !f->local;
 }
 
-static bool system_keyless(const struct call_facts *f) {
+static bool system_keyless(const struct call_facts *f)
+{
     return f->kind == TOOL_SYSTEM && f->keyless_open;
 }
 
-static bool system_no_permit(const struct call_facts *f) {
+static bool system_no_permit(const struct call_facts *f)
+{
     return f->kind == TOOL_SYSTEM && !f->system_permit;
 }
 
-static bool system_no_capability(const struct call_facts *f) {
+static bool system_no_capability(const struct call_facts *f)
+{
     return f->kind == TOOL_SYSTEM && !f->system_capability;
 }
 
-static bool mcp_not_admitted(const struct call_facts *f) {
+static bool mcp_not_admitted(const struct call_facts *f)
+{
     return f->kind == TOOL_MCP && !f->mcp_admitted;
 }
 
-static bool peer_not_admitted(const struct call_facts *f) {
+static bool peer_not_admitted(const struct call_facts *f)
+{
     return f->kind == TOOL_PEER && !f->peer_admitted;
 }
 
-static bool kb_not_admitted(const struct call_facts *f) {
+static bool kb_not_admitted(const struct call_facts *f)
+{
     return f->kind == TOOL_KB && !f->kb_admitted;
 }
 
-static bool not_available(const struct call_facts *f) {
+static bool not_available(const struct call_facts *f)
+{
     return !f->available;
 }
 
-static bool confirmed(const struct call_facts *f) {
+static bool confirmed(const struct call_facts *f)
+{
     return f->confirm && f->approved;
 }
 
-static bool unattended(const struct call_facts *f) {
+static bool unattended(const struct call_facts *f)
+{
     return f->confirm && !f->approver && f->unattended && f->internal &&
            f->confirm_by_name;
 }
 
-static bool nobody_to_ask(const struct call_facts *f) {
+static bool nobody_to_ask(const struct call_facts *f)
+{
     return f->confirm && !f->approver;
 }
 
-static bool must_ask(const struct call_facts *f) {
+static bool must_ask(const struct call_facts *f)
+{
     return f->confirm;
 }
 
-static bool always(const struct call_facts *f) {
+static bool always(const struct call_facts *f)
+{
     (void)f;
     return true;
 }
@@ -133,7 +155,8 @@ static const struct call_row call_rows[] = {
     {{3, "not-local", "only messages of the local http channel may use it"},
      GATE_DENY,
      not_local},
-    {{3, "keyless-open", "system tools need server.api_key on a gateway open to the network"},
+    {{3, "keyless-open",
+      "system tools need server.api_key on a gateway open to the network"},
      GATE_DENY,
      system_keyless},
     {{4, "system-permit", "runtime.allow_system_tools is false"},
@@ -168,7 +191,8 @@ static const struct call_row call_rows[] = {
 };
 #define NCALL (sizeof(call_rows) / sizeof(call_rows[0]))
 
-struct verdict gate_call_decide(const struct call_facts *f) {
+struct verdict gate_call_decide(const struct call_facts *f)
+{
     size_t i = 0;
 
     while (!call_rows[i].matches(f)) { /* the last row always matches */
@@ -177,17 +201,20 @@ struct verdict gate_call_decide(const struct call_facts *f) {
     return (struct verdict){call_rows[i].answer, &call_rows[i].row};
 }
 
-const struct gate_row *gate_call_row(size_t i) {
+const struct gate_row *gate_call_row(size_t i)
+{
     return i < NCALL ? &call_rows[i].row : NULL;
 }
 
-static bool opt_admits(const struct opt_list *l, struct str name) {
+static bool opt_admits(const struct opt_list *l, struct str name)
+{
     return !l->present || l->all || gate_listed(&l->list, name);
 }
 
 /* Both lists absent: every server on http, none elsewhere. A tool of a server that is
  * named is admitted unless mcp_tools narrows that server; any other by full name alone. */
-static bool mcp_admits(const struct soul *soul, const struct tool *t, bool http) {
+static bool mcp_admits(const struct soul *soul, const struct tool *t, bool http)
+{
     bool listed = gate_listed(&soul->mcp_tools.list, t->name);
     bool narrowed = false;
 
@@ -205,16 +232,17 @@ static bool mcp_admits(const struct soul *soul, const struct tool *t, bool http)
 
         if (str_starts(rest, STR_LIT("mcp__"))) {
             rest = str_n(rest.ptr + 5, rest.len - 5);
-            narrowed = narrowed ||
-                       (str_starts(rest, t->server) && rest.len > t->server.len + 1 &&
-                        rest.ptr[t->server.len] == '_' &&
-                        rest.ptr[t->server.len + 1] == '_');
+            narrowed =
+                narrowed ||
+                (str_starts(rest, t->server) && rest.len > t->server.len + 1 &&
+                 rest.ptr[t->server.len] == '_' && rest.ptr[t->server.len + 1] == '_');
         }
     }
     return !narrowed;
 }
 
-static bool peer_admits(const struct soul *soul, struct str name) {
+static bool peer_admits(const struct soul *soul, struct str name)
+{
     static const struct str prefix = {"agent__", 7};
 
     return str_starts(name, prefix) &&
@@ -222,7 +250,8 @@ static bool peer_admits(const struct soul *soul, struct str name) {
 }
 
 void gate_call_facts(const struct admitted *a, const struct gate_policy *p,
-                     const struct tool *tool, struct call_facts *out) {
+                     const struct tool *tool, struct call_facts *out)
+{
     const struct soul *soul = admitted_soul(a);
     const struct origin *from = admitted_origin(a);
     bool by_name = gate_listed(&soul->confirm_tools.list, tool->name);
@@ -255,7 +284,8 @@ void gate_call_facts(const struct admitted *a, const struct gate_policy *p,
 }
 
 struct verdict gate_offer(const struct admitted *a, const struct gate_policy *p,
-                          const struct tool *tool) {
+                          const struct tool *tool)
+{
     struct call_facts f;
 
     gate_call_facts(a, p, tool, &f);
@@ -263,7 +293,8 @@ struct verdict gate_offer(const struct admitted *a, const struct gate_policy *p,
 }
 
 /* What a denied or asking verdict tells the model. */
-static enum status refuse(const struct verdict *v, struct str name, struct error *err) {
+static enum status refuse(const struct verdict *v, struct str name, struct error *err)
+{
     if (v->answer == GATE_ASK) {
         return error_set(err, ST_REFUSED, "tool %.*s needs an operator's approval",
                          STR_ARG(name));
@@ -273,7 +304,8 @@ static enum status refuse(const struct verdict *v, struct str name, struct error
 }
 
 static enum status check_arguments(const struct tool *tool, struct str args,
-                                   struct error *err) {
+                                   struct error *err)
+{
     if (json_check(args, JSON_MAX_DEPTH, err) != ST_OK) {
         return error_context(err, "arguments");
     }
@@ -282,7 +314,8 @@ static enum status check_arguments(const struct tool *tool, struct str args,
 
 static enum status make_approved(const struct admitted *a, const struct tool *tool,
                                  struct str args, struct approved **out,
-                                 struct error *err) {
+                                 struct error *err)
+{
     struct approved *c = mem_zalloc(sizeof(*c));
     char *copy = mem_dup(args.ptr, args.len);
 
@@ -298,7 +331,8 @@ static enum status make_approved(const struct admitted *a, const struct tool *to
 
 enum status gate_call(const struct admitted *a, const struct gate_policy *p,
                       const struct catalog *tools, const struct call_request *req,
-                      struct verdict *v, struct approved **out, struct error *err) {
+                      struct verdict *v, struct approved **out, struct error *err)
+{
     const struct tool *tool = catalog_find(tools, req->name);
     struct str args = req->args.len > 0 ? req->args : STR_LIT("{}");
     struct tool none = {.name = req->name};
@@ -325,7 +359,8 @@ enum status gate_call(const struct admitted *a, const struct gate_policy *p,
 enum status gate_explain(const struct soul *soul, const struct gate_policy *p,
                          const struct origin *from, const struct catalog *tools,
                          struct str name, struct str args, struct verdict *v,
-                         struct error *err) {
+                         struct error *err)
+{
     const struct tool *tool = catalog_find(tools, name);
     struct call_request req = {name, args, true, false};
     struct admitted *a = NULL;
@@ -345,7 +380,8 @@ enum status gate_explain(const struct soul *soul, const struct gate_policy *p,
     return ST_OK;
 }
 
-void approved_free(struct approved *c) {
+void approved_free(struct approved *c)
+{
     if (c != NULL) {
         mem_wipe((char *)(uintptr_t)c->args.ptr, c->args.len);
         mem_free((char *)(uintptr_t)c->args.ptr);
@@ -353,14 +389,17 @@ void approved_free(struct approved *c) {
     }
 }
 
-const struct admitted *approved_by(const struct approved *c) {
+const struct admitted *approved_by(const struct approved *c)
+{
     return c->by;
 }
 
-const struct tool *approved_tool(const struct approved *c) {
+const struct tool *approved_tool(const struct approved *c)
+{
     return c->tool;
 }
 
-struct str approved_args(const struct approved *c) {
+struct str approved_args(const struct approved *c)
+{
     return c->args;
 }

@@ -7,19 +7,22 @@
 #define REPLY_MAX ((size_t)1024 * 1024)
 
 static const char usage[] =
-    "I am `local`, the gateway's built-in provider. I am no language model. I understand:\n"
+    "I am `local`, the gateway's built-in provider. I am no language model. I "
+    "understand:\n"
     "  /tools                      list this agent's tools and their parameters\n"
     "  /tool NAME key=value ...    call a tool; quote values with spaces: key=\"a b\"\n"
     "  /tool NAME {\"key\": 1}       the same with the arguments as JSON\n"
     "  /tool {\"tool\": \"NAME\", \"args\": {...}}\n"
     "Set llm.default_provider in config.yaml to talk to a real model.";
 
-static enum status no_memory(struct error *err) {
+static enum status no_memory(struct error *err)
+{
     return error_set(err, ST_NOMEM, "provider local: the answer is too large");
 }
 
 static enum status keep_text(struct arena *a, struct buf *b, struct str *out,
-                             struct error *err) {
+                             struct error *err)
+{
     const char *p = buf_status(b) == ST_OK ? arena_dup(a, buf_str(b)) : NULL;
 
     if (p == NULL) {
@@ -29,12 +32,14 @@ static enum status keep_text(struct arena *a, struct buf *b, struct str *out,
     return ST_OK;
 }
 
-static bool is_space(char c) {
+static bool is_space(char c)
+{
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 /* The word at the head of *s, which moves behind it. */
-static struct str take_word(struct str *s) {
+static struct str take_word(struct str *s)
+{
     size_t n = 0;
     struct str word;
 
@@ -49,7 +54,8 @@ static struct str take_word(struct str *s) {
 
 /* The declared type of a parameter, or "" when the schema does not say. */
 static struct str parameter_type(const struct model_request *req, struct str tool,
-                                 struct str key, cJSON **hold) {
+                                 struct str key, cJSON **hold)
+{
     struct str type = STR_NONE;
     const cJSON *props;
 
@@ -73,7 +79,8 @@ static struct str parameter_type(const struct model_request *req, struct str too
 
 /* A value as written on the command line: text where the tool wants text, JSON where it
  * is JSON, text otherwise. */
-static void add_value(struct buf *out, struct str type, struct str value, bool quoted) {
+static void add_value(struct buf *out, struct str type, struct str value, bool quoted)
+{
     struct error ignored;
 
     if (!quoted && !str_eq_c(type, "string") &&
@@ -85,7 +92,8 @@ static void add_value(struct buf *out, struct str type, struct str value, bool q
 }
 
 /* Reads a value, in quotes or up to white space; *s moves behind it. */
-static bool take_value(struct str *s, struct buf *value, bool *quoted) {
+static bool take_value(struct str *s, struct buf *value, bool *quoted)
+{
     char quote = s->len > 0 && (s->ptr[0] == '"' || s->ptr[0] == '\'') ? s->ptr[0] : '\0';
     size_t i = quote != '\0' ? 1 : 0;
 
@@ -113,7 +121,8 @@ static bool take_value(struct str *s, struct buf *value, bool *quoted) {
 }
 
 static enum status pairs_to_json(const struct model_request *req, struct str tool,
-                                 struct str rest, struct buf *out, struct error *err) {
+                                 struct str rest, struct buf *out, struct error *err)
+{
     struct buf value;
     enum status st = ST_OK;
 
@@ -150,22 +159,25 @@ static enum status pairs_to_json(const struct model_request *req, struct str too
 }
 
 static enum status one_call(struct arena *a, struct str name, struct str args,
-                            struct model_reply *out, struct error *err) {
+                            struct model_reply *out, struct error *err)
+{
     struct model_call *call = arena_alloc(a, sizeof(*call));
     const char *n = arena_dup(a, name), *j = arena_dup(a, args);
 
     if (call == NULL || n == NULL || j == NULL) {
         return no_memory(err);
     }
-    *call = (struct model_call){STR_LIT("call_1"), str_n(n, name.len), str_n(j, args.len)};
+    *call =
+        (struct model_call){STR_LIT("call_1"), str_n(n, name.len), str_n(j, args.len)};
     out->calls = call;
     out->ncalls = 1;
     return ST_OK;
 }
 
 /* /tool {"tool": NAME, "args": {...}} */
-static enum status call_from_json(struct str text, struct arena *a, struct model_reply *out,
-                                  struct error *err) {
+static enum status call_from_json(struct str text, struct arena *a,
+                                  struct model_reply *out, struct error *err)
+{
     struct str name = STR_NONE, args = STR_LIT("{}");
     cJSON *doc = NULL;
     enum status st = json_parse(text, &doc, err);
@@ -187,7 +199,8 @@ static enum status call_from_json(struct str text, struct arena *a, struct model
 }
 
 static enum status call_tool(const struct model_request *req, struct str rest,
-                             struct arena *a, struct model_reply *out, struct error *err) {
+                             struct arena *a, struct model_reply *out, struct error *err)
+{
     struct str name;
     struct buf args;
     enum status st;
@@ -215,7 +228,8 @@ static enum status call_tool(const struct model_request *req, struct str rest,
     return st;
 }
 
-static void list_parameters(struct buf *b, struct str schema) {
+static void list_parameters(struct buf *b, struct str schema)
+{
     struct error ignored;
     cJSON *doc = NULL;
     const cJSON *props, *required;
@@ -244,18 +258,21 @@ static void list_parameters(struct buf *b, struct str schema) {
 }
 
 static enum status list_tools(const struct model_request *req, struct arena *a,
-                              struct model_reply *out, struct error *err) {
+                              struct model_reply *out, struct error *err)
+{
     struct buf b;
     enum status st;
 
     buf_init(&b, REPLY_MAX);
-    buf_addf(&b, req->ntools > 0 ? "Tools of %s on this channel:" : "%s has no tools here.",
+    buf_addf(&b,
+             req->ntools > 0 ? "Tools of %s on this channel:" : "%s has no tools here.",
              req->agent_name);
     for (size_t i = 0; i < req->ntools; i++) {
         const struct model_tool *t = &req->tools[i];
 
         buf_addf(&b, "\n- %.*s", STR_ARG(t->name));
-        buf_addf(&b, "%s%.*s", t->description.len > 0 ? ": " : "", STR_ARG(t->description));
+        buf_addf(&b, "%s%.*s", t->description.len > 0 ? ": " : "",
+                 STR_ARG(t->description));
         list_parameters(&b, t->parameters);
     }
     st = keep_text(a, &b, &out->text, err);
@@ -265,7 +282,8 @@ static enum status list_tools(const struct model_request *req, struct arena *a,
 
 /* The results that stand at the end of the history. */
 static enum status show_results(const struct model_request *req, struct arena *a,
-                                struct model_reply *out, struct error *err) {
+                                struct model_reply *out, struct error *err)
+{
     size_t first = req->nmessages;
     struct buf b;
     enum status st;
@@ -290,13 +308,15 @@ static enum status show_results(const struct model_request *req, struct arena *a
     return st;
 }
 
-static enum status say(const char *text, struct model_reply *out) {
+static enum status say(const char *text, struct model_reply *out)
+{
     out->text = str_c(text);
     return ST_OK;
 }
 
 static enum status answer(const struct model_request *req, struct arena *a,
-                          struct model_reply *out, struct error *err) {
+                          struct model_reply *out, struct error *err)
+{
     const struct model_message *last =
         req->nmessages > 0 ? &req->messages[req->nmessages - 1] : NULL;
     struct error why = {0};
@@ -321,12 +341,14 @@ static enum status answer(const struct model_request *req, struct arena *a,
     if (st == ST_NOMEM || st == ST_OK) {
         return st == ST_OK ? ST_OK : no_memory(err);
     }
-    out->text = str_c(arena_printf(a, "/tool: %s. Say anything else for help.", why.text));
+    out->text =
+        str_c(arena_printf(a, "/tool: %s. Say anything else for help.", why.text));
     return out->text.ptr != NULL ? ST_OK : no_memory(err);
 }
 
 enum status model_local(const struct model_request *req, struct arena *a,
-                        struct model_reply *out, struct error *err) {
+                        struct model_reply *out, struct error *err)
+{
     struct model_reply r = {0};
     enum status st = answer(req, a, &r, err);
 

@@ -20,10 +20,12 @@ static const char question[] =
     "s=set()\n"
     "for p in [sys.prefix,sys.base_prefix,sys.exec_prefix,sys.base_exec_prefix]+sys.path+"
     "[os.path.dirname(os.path.realpath(sys.executable))]:\n"
-    " if p and os.path.isabs(p) and os.path.exists(p) and p not in s and '\\n' not in p:\n"
+    " if p and os.path.isabs(p) and os.path.exists(p) and p not in s and '\\n' not in "
+    "p:\n"
     "  s.add(p);print('read',p)\n";
 
-static enum status add_path(struct interpreter *i, struct str path) {
+static enum status add_path(struct interpreter *i, struct str path)
+{
     char **items;
 
     if (i->paths.n >= PATHS_MAX) {
@@ -42,7 +44,8 @@ static enum status add_path(struct interpreter *i, struct str path) {
     return ST_OK;
 }
 
-static enum status take_line(struct interpreter *i, struct str line) {
+static enum status take_line(struct interpreter *i, struct str line)
+{
     size_t space = str_find_char(line, ' ');
     struct str key, value;
 
@@ -69,8 +72,8 @@ static enum status take_line(struct interpreter *i, struct str line) {
     return ST_OK;
 }
 
-enum status interpreter_parse(struct str text, struct interpreter *out,
-                              struct error *err) {
+enum status interpreter_parse(struct str text, struct interpreter *out, struct error *err)
+{
     struct interpreter i = {0};
     struct str line;
     enum status st = ST_OK;
@@ -89,7 +92,8 @@ enum status interpreter_parse(struct str text, struct interpreter *out,
     return ST_OK;
 }
 
-void interpreter_done(struct interpreter *i) {
+void interpreter_done(struct interpreter *i)
+{
     for (size_t k = 0; k < i->paths.n; k++) {
         mem_free(i->paths.items[k]);
     }
@@ -99,7 +103,8 @@ void interpreter_done(struct interpreter *i) {
     *i = (struct interpreter){0};
 }
 
-static struct str path_of(const char *const *env, size_t nenv) {
+static struct str path_of(const char *const *env, size_t nenv)
+{
     for (size_t i = 0; i < nenv; i++) {
         if (strncmp(env[i], "PATH=", 5) == 0) {
             return str_c(env[i] + 5);
@@ -108,7 +113,8 @@ static struct str path_of(const char *const *env, size_t nenv) {
     return STR_LIT("/usr/local/bin:/usr/bin:/bin");
 }
 
-static bool is_program(const char *path) {
+static bool is_program(const char *path)
+{
     struct stat st;
 
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111) != 0;
@@ -116,7 +122,8 @@ static bool is_program(const char *path) {
 
 /* The program's absolute path in out. */
 static enum status look_up(const char *name, const char *const *env, size_t nenv,
-                           struct buf *out) {
+                           struct buf *out)
+{
     struct str dirs = path_of(env, nenv), dir;
 
     if (strchr(name, '/') != NULL) {
@@ -136,7 +143,8 @@ static enum status look_up(const char *name, const char *const *env, size_t nenv
     return ST_NOT_FOUND;
 }
 
-static enum status read_answer(struct child *c, int64_t deadline_ms, struct buf *out) {
+static enum status read_answer(struct child *c, int64_t deadline_ms, struct buf *out)
+{
     char block[2048];
     enum status st = ST_OK;
     ssize_t n = 1;
@@ -159,7 +167,8 @@ static enum status read_answer(struct child *c, int64_t deadline_ms, struct buf 
 enum status interpreter_query(struct spawn *s, const char *python_bin,
                               const char *const *base_env, size_t nbase_env,
                               int64_t deadline_ms, struct interpreter *out,
-                              struct error *err) {
+                              struct error *err)
+{
     const char *argv[] = {NULL, "-I", "-c", question};
     struct spawn_plan plan = {.argv = argv,
                               .nargv = 4,
@@ -183,10 +192,11 @@ enum status interpreter_query(struct spawn *s, const char *python_bin,
     buf_init(&answer, ANSWER_MAX);
     st = look_up(python_bin, base_env, nbase_env, &path);
     if (st != ST_OK) {
-        st = error_set(err, ST_NOT_FOUND,
-                       "runtime.python_bin: no program %s in PATH; install python3 or set "
-                       "its path",
-                       python_bin);
+        st =
+            error_set(err, ST_NOT_FOUND,
+                      "runtime.python_bin: no program %s in PATH; install python3 or set "
+                      "its path",
+                      python_bin);
         goto out;
     }
     argv[0] = path.ptr;

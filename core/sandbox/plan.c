@@ -24,11 +24,13 @@ static const char *const thread_pins[] = {"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THR
                                           "MKL_NUM_THREADS=1", "MALLOC_ARENA_MAX=2"};
 #define NPINS (sizeof(thread_pins) / sizeof(thread_pins[0]))
 
-static uint64_t or_none(int64_t value, uint64_t unit) {
+static uint64_t or_none(int64_t value, uint64_t unit)
+{
     return value > 0 ? (uint64_t)value * unit : SPAWN_NO_LIMIT;
 }
 
-static void fill_limits(const struct config_sandbox *s, struct launch_spec *l) {
+static void fill_limits(const struct config_sandbox *s, struct launch_spec *l)
+{
     bool on = s->enabled;
 
     l->cpu_seconds = or_none(on ? s->cpu_seconds : 0, 1);
@@ -40,12 +42,14 @@ static void fill_limits(const struct config_sandbox *s, struct launch_spec *l) {
         s->on_limit_failure == LIMIT_REFUSE || s->isolation != ISOLATION_NONE;
 }
 
-static uint64_t bit_if(bool condition, uint64_t bit) {
+static uint64_t bit_if(bool condition, uint64_t bit)
+{
     return condition ? bit : 0;
 }
 
 /* What the executor has to keep, or refuse. Best-effort limits are not among it. */
-static uint64_t must_bits(const struct launch_spec *l) {
+static uint64_t must_bits(const struct launch_spec *l)
+{
     bool fenced = l->isolation != ISOLATION_NONE;
     uint64_t must = SY_MUST_KILL_TREE;
 
@@ -64,7 +68,8 @@ static uint64_t must_bits(const struct launch_spec *l) {
 
 /* Copies n strings into the arena; NULL when out of memory. */
 static const char **copy_list(struct arena *a, const char *const *items, size_t n,
-                              size_t spare) {
+                              size_t spare)
+{
     const char **out = arena_array(a, n + spare + 1, sizeof(*out));
 
     for (size_t i = 0; out != NULL && i < n; i++) {
@@ -76,14 +81,16 @@ static const char **copy_list(struct arena *a, const char *const *items, size_t 
     return out;
 }
 
-static bool same_name(const char *pair, const char *other) {
+static bool same_name(const char *pair, const char *other)
+{
     const char *eq = strchr(pair, '=');
     size_t n = eq != NULL ? (size_t)(eq - pair) : strlen(pair);
 
     return strncmp(pair, other, n) == 0 && (other[n] == '=' || other[n] == '\0');
 }
 
-static bool agent_lists(const struct soul *soul, const char *pair) {
+static bool agent_lists(const struct soul *soul, const char *pair)
+{
     for (size_t i = 0; i < soul->env.n; i++) {
         if (same_name(pair, soul->env.items[i])) {
             return true;
@@ -93,7 +100,8 @@ static bool agent_lists(const struct soul *soul, const char *pair) {
 }
 
 static enum status fill_env(const struct soul *soul, const struct plan_policy *p,
-                            struct arena *a, struct launch_spec *l) {
+                            struct arena *a, struct launch_spec *l)
+{
     const char **env = copy_list(a, p->base_env, p->nbase_env, NPINS);
 
     if (env == NULL) {
@@ -112,7 +120,8 @@ static enum status fill_env(const struct soul *soul, const struct plan_policy *p
 }
 
 static enum status fill_argv(const struct plan_policy *p, struct arena *a,
-                             struct launch_spec *l) {
+                             struct launch_spec *l)
+{
     const char *const argv[] = {p->python->path, "-I", "-S", "-c", p->bootstrap};
 
     l->nargv = sizeof(argv) / sizeof(argv[0]);
@@ -121,7 +130,8 @@ static enum status fill_argv(const struct plan_policy *p, struct arena *a,
 }
 
 /* True when inner is outer or lies below it. Both real paths. */
-static bool contains(const char *outer, const char *inner) {
+static bool contains(const char *outer, const char *inner)
+{
     size_t n = strlen(outer);
 
     while (n > 1 && outer[n - 1] == '/') {
@@ -132,7 +142,8 @@ static bool contains(const char *outer, const char *inner) {
 }
 
 static enum status check_folder(const struct plan_policy *p, const char *folder,
-                                struct error *err) {
+                                struct error *err)
+{
     for (size_t i = 0; folder != NULL && i < p->nprotected; i++) {
         if (contains(folder, p->protected_paths[i])) {
             return error_set(err, ST_REFUSED,
@@ -144,7 +155,8 @@ static enum status check_folder(const struct plan_policy *p, const char *folder,
 }
 
 static enum status add_path(struct arena *a, struct spawn_path *paths, size_t *n,
-                            const char *path, bool writable) {
+                            const char *path, bool writable)
+{
     char *copy = arena_dup(a, str_c(path));
 
     if (copy == NULL) {
@@ -156,7 +168,8 @@ static enum status add_path(struct arena *a, struct spawn_path *paths, size_t *n
 }
 
 static enum status add_paths(struct arena *a, struct spawn_path *paths, size_t *n,
-                             const struct str_list *list, bool writable) {
+                             const struct str_list *list, bool writable)
+{
     for (size_t i = 0; i < list->n; i++) {
         if (add_path(a, paths, n, list->items[i], writable) != ST_OK) {
             return ST_NOMEM;
@@ -166,7 +179,8 @@ static enum status add_paths(struct arena *a, struct spawn_path *paths, size_t *
 }
 
 static enum status fill_paths(const struct plan_policy *p, const char *folder,
-                              struct arena *a, struct launch_spec *l) {
+                              struct arena *a, struct launch_spec *l)
+{
     const struct config_sandbox *s = &p->cfg->runtime.sandbox;
     size_t most = p->python->paths.n + s->read_paths.n + s->write_paths.n + 1;
     struct spawn_path *paths = arena_array(a, most, sizeof(*paths));
@@ -186,21 +200,24 @@ static enum status fill_paths(const struct plan_policy *p, const char *folder,
     return l->work_root != NULL ? ST_OK : ST_NOMEM;
 }
 
-static void key_text(struct buf *b, const char *s) {
+static void key_text(struct buf *b, const char *s)
+{
     size_t n = s != NULL ? strlen(s) : 0;
 
     buf_addf(b, "%zu:", n);
     buf_add(b, s, n);
 }
 
-static void key_list(struct buf *b, const char *const *items, size_t n) {
+static void key_list(struct buf *b, const char *const *items, size_t n)
+{
     buf_addf(b, "[%zu]", n);
     for (size_t i = 0; i < n; i++) {
         key_text(b, items[i]);
     }
 }
 
-static enum status fill_key(struct launch_spec *l, struct error *err) {
+static enum status fill_key(struct launch_spec *l, struct error *err)
+{
     unsigned char digest[SHA256_LEN];
     struct str part;
     struct buf b;
@@ -234,9 +251,11 @@ static enum status fill_key(struct launch_spec *l, struct error *err) {
 }
 
 static enum status fill_launch(const struct soul *soul, const struct plan_policy *p,
-                               const char *folder, struct plan *plan, struct error *err) {
+                               const char *folder, struct plan *plan, struct error *err)
+{
     const struct config_sandbox *s = &p->cfg->runtime.sandbox;
-    const char *backend = soul->backend != NULL ? soul->backend : p->cfg->executor.backend;
+    const char *backend =
+        soul->backend != NULL ? soul->backend : p->cfg->executor.backend;
     struct launch_spec *l = &plan->launch;
 
     l->backend = arena_dup(plan->arena, str_c(backend));
@@ -257,7 +276,8 @@ static enum status fill_launch(const struct soul *soul, const struct plan_policy
     return fill_key(l, err);
 }
 
-static enum status copy_view(struct arena *a, struct str *s) {
+static enum status copy_view(struct arena *a, struct str *s)
+{
     const char *p = arena_dup(a, *s);
 
     if (p == NULL) {
@@ -269,7 +289,8 @@ static enum status copy_view(struct arena *a, struct str *s) {
 
 static enum status fill_call(const struct approved *call, const struct plan_policy *p,
                              const struct tool_source *source, const char *run_id,
-                             struct plan *plan) {
+                             struct plan *plan)
+{
     const struct soul *soul = admitted_soul(approved_by(call));
     const struct soul_tool *tool = approved_tool(call)->python;
     struct plan_call *c = &plan->call;
@@ -302,7 +323,8 @@ static enum status fill_call(const struct approved *call, const struct plan_poli
 
 enum status plan_build(const struct approved *call, const struct plan_policy *policy,
                        const struct tool_source *source, const char *run_id,
-                       struct plan **out, struct error *err) {
+                       struct plan **out, struct error *err)
+{
     const struct soul *soul = admitted_soul(approved_by(call));
     struct arena *arena = NULL;
     struct plan *plan = NULL;
@@ -336,7 +358,8 @@ enum status plan_build(const struct approved *call, const struct plan_policy *po
     return ST_OK;
 }
 
-void plan_free(struct plan *p) {
+void plan_free(struct plan *p)
+{
     if (p == NULL) {
         return;
     }
@@ -347,10 +370,12 @@ void plan_free(struct plan *p) {
     arena_free(p->arena);
 }
 
-const struct launch_spec *plan_launch(const struct plan *p) {
+const struct launch_spec *plan_launch(const struct plan *p)
+{
     return &p->launch;
 }
 
-const struct plan_call *plan_call(const struct plan *p) {
+const struct plan_call *plan_call(const struct plan *p)
+{
     return &p->call;
 }

@@ -14,7 +14,7 @@ struct plan;
 struct tool_source {
     struct str text;
     const char *filename; /* for tracebacks: a bare name */
-    const char *folder;   /* real path of the file's folder, shown read-only; NULL: none */
+    const char *folder; /* real path of the file's folder, shown read-only; NULL: none */
 };
 
 /* What the configuration and this machine give every plan. Borrowed by plan_build. */
@@ -32,7 +32,8 @@ struct plan_policy {
                                     the gateway's environment that have a value */
     size_t nbase_env;
     int64_t max_timeout_ms; /* what is left of the whole run; a tool gets no more */
-    const char *const *agent_env; /* "NAME=value" of the agent's `env` names with a value */
+    const char *const
+        *agent_env; /* "NAME=value" of the agent's `env` names with a value */
     size_t nagent_env;
 };
 
@@ -47,11 +48,12 @@ struct launch_spec {
     const char *const *env; /* for local processes: the whole environment */
     size_t nenv;
     uint32_t uid, gid;
-    uint64_t cpu_seconds, mem_bytes, open_files, file_bytes, processes; /* SPAWN_NO_LIMIT */
+    uint64_t cpu_seconds, mem_bytes, open_files, file_bytes,
+        processes; /* SPAWN_NO_LIMIT */
     const struct spawn_path *paths;
     size_t npaths;
     const char *work_root; /* NULL at ISOLATION_NONE */
-    char key[65]; /* SHA-256 over all of the above, length-prefixed */
+    char key[65];          /* SHA-256 over all of the above, length-prefixed */
 };
 
 /* The one call. */
@@ -62,8 +64,8 @@ struct plan_call {
     struct str source;    /* Python text, the very bytes that were checked */
     const char *filename; /* for tracebacks */
     const char *function;
-    struct str args;            /* strict JSON text of one object */
-    const char *const *env;     /* agent's env: set in the process before tool code runs */
+    struct str args;        /* strict JSON text of one object */
+    const char *const *env; /* agent's env: set in the process before tool code runs */
     size_t nenv;
     int64_t timeout_ms;
     uint32_t retries; /* 0 unless the tool asks */

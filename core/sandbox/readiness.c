@@ -23,12 +23,13 @@ struct readiness {
     struct probe_report probe;
 };
 
-static void find_python(struct readiness *r) {
+static void find_python(struct readiness *r)
+{
     struct interpreter found = {0};
     struct error err = {0};
-    enum status st = interpreter_query(r->cfg.spawn, r->cfg.python_bin, r->cfg.base_env,
-                                       r->cfg.nbase_env, clock_mono_ms() + QUERY_MS, &found,
-                                       &err);
+    enum status st =
+        interpreter_query(r->cfg.spawn, r->cfg.python_bin, r->cfg.base_env,
+                          r->cfg.nbase_env, clock_mono_ms() + QUERY_MS, &found, &err);
 
     (void)pthread_mutex_lock(&r->lock);
     r->python = found;
@@ -44,7 +45,8 @@ static void find_python(struct readiness *r) {
     }
 }
 
-static void probe(struct readiness *r) {
+static void probe(struct readiness *r)
+{
     struct spawn_plan plan = r->cfg.probe;
     struct probe_report report = {0};
     struct error err = {0};
@@ -69,7 +71,8 @@ static void probe(struct readiness *r) {
              report.problem);
 }
 
-static void *work(void *arg) {
+static void *work(void *arg)
+{
     struct readiness *r = arg;
 
     find_python(r);
@@ -78,7 +81,8 @@ static void *work(void *arg) {
 }
 
 enum status readiness_new(const struct readiness_config *cfg, struct readiness **out,
-                          struct error *err) {
+                          struct error *err)
+{
     struct readiness *r = mem_zalloc(sizeof(*r));
 
     if (r == NULL) {
@@ -104,7 +108,8 @@ enum status readiness_new(const struct readiness_config *cfg, struct readiness *
     return ST_OK;
 }
 
-void readiness_free(struct readiness *r) {
+void readiness_free(struct readiness *r)
+{
     if (r != NULL) {
         (void)pthread_join(r->thread, NULL);
         (void)pthread_cond_destroy(&r->changed);
@@ -115,7 +120,8 @@ void readiness_free(struct readiness *r) {
 }
 
 enum status readiness_python(struct readiness *r, int64_t deadline_ms,
-                             const struct interpreter **out, struct error *err) {
+                             const struct interpreter **out, struct error *err)
+{
     bool in_time = true;
     enum status st;
 
@@ -136,7 +142,8 @@ enum status readiness_python(struct readiness *r, int64_t deadline_ms,
     return st;
 }
 
-enum readiness_state readiness_python_state(struct readiness *r, char text[512]) {
+enum readiness_state readiness_python_state(struct readiness *r, char text[512])
+{
     enum readiness_state state;
 
     (void)pthread_mutex_lock(&r->lock);
@@ -147,7 +154,8 @@ enum readiness_state readiness_python_state(struct readiness *r, char text[512])
 }
 
 enum readiness_state readiness_probe_state(struct readiness *r,
-                                           struct probe_report *report) {
+                                           struct probe_report *report)
+{
     enum readiness_state state;
 
     (void)pthread_mutex_lock(&r->lock);
@@ -157,12 +165,14 @@ enum readiness_state readiness_probe_state(struct readiness *r,
     return state;
 }
 
-void readiness_wait(struct readiness *r, int64_t deadline_ms) {
+void readiness_wait(struct readiness *r, int64_t deadline_ms)
+{
     bool in_time = true;
 
     (void)pthread_mutex_lock(&r->lock);
-    while ((r->python_state == READINESS_PENDING || r->probe_state == READINESS_PENDING) &&
-           in_time) {
+    while (
+        (r->python_state == READINESS_PENDING || r->probe_state == READINESS_PENDING) &&
+        in_time) {
         in_time = cond_wait_until(&r->changed, &r->lock, deadline_ms);
     }
     (void)pthread_mutex_unlock(&r->lock);

@@ -25,13 +25,15 @@ void readiness_free(struct readiness *r); /* waits for the thread; NULL is fine 
 
 /* Wait until Python is known: ST_OK, or why there is none, or ST_TIMEOUT. [any] */
 enum status readiness_python(struct readiness *r, int64_t deadline_ms,
-                             const struct interpreter **out, struct error *err) SY_MUST_CHECK;
+                             const struct interpreter **out,
+                             struct error *err) SY_MUST_CHECK;
 
 enum readiness_state { READINESS_PENDING, READINESS_OK, READINESS_FAILED };
 /* Without waiting. text: why it failed, or "". */
 enum readiness_state readiness_python_state(struct readiness *r, char text[512]);
 /* report is filled in unless pending. */
-enum readiness_state readiness_probe_state(struct readiness *r, struct probe_report *report);
+enum readiness_state readiness_probe_state(struct readiness *r,
+                                           struct probe_report *report);
 /* Wait until both are known or the deadline. */
 void readiness_wait(struct readiness *r, int64_t deadline_ms);
 

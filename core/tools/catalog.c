@@ -26,14 +26,16 @@ static const struct builtin builtins[] = {
 };
 #define NBUILTINS (sizeof(builtins) / sizeof(builtins[0]))
 
-const char *tool_kind_name(enum tool_kind k) {
+const char *tool_kind_name(enum tool_kind k)
+{
     static const char *const names[] = {"python", "safe", "system", "search",
                                         "kb",     "mcp",  "peer"};
 
     return (unsigned)k < sizeof(names) / sizeof(names[0]) ? names[k] : "unknown";
 }
 
-bool builtin_kind(struct str name, enum tool_kind *kind) {
+bool builtin_kind(struct str name, enum tool_kind *kind)
+{
     for (size_t i = 0; i < NBUILTINS; i++) {
         if (str_eq_c(name, builtins[i].name)) {
             *kind = builtins[i].kind;
@@ -44,7 +46,8 @@ bool builtin_kind(struct str name, enum tool_kind *kind) {
 }
 
 static void add_peers(const struct soul *soul, struct arena *a, struct catalog *c,
-                      bool *failed) {
+                      bool *failed)
+{
     for (size_t i = 0; i < soul->agents.n; i++) {
         struct tool *t = &c->tools[c->n];
         char *name = arena_printf(a, "agent__%s", soul->agents.items[i]);
@@ -59,7 +62,8 @@ static void add_peers(const struct soul *soul, struct arena *a, struct catalog *
 }
 
 enum status catalog_build(const struct soul *soul, struct arena *a, struct catalog *out,
-                          struct error *err) {
+                          struct error *err)
+{
     struct catalog c = {0};
     size_t most = soul->ntools + NBUILTINS + soul->agents.n;
     bool failed = false;
@@ -90,7 +94,8 @@ enum status catalog_build(const struct soul *soul, struct arena *a, struct catal
     return ST_OK;
 }
 
-const struct tool *catalog_find(const struct catalog *c, struct str name) {
+const struct tool *catalog_find(const struct catalog *c, struct str name)
+{
     for (size_t i = 0; i < c->n; i++) {
         if (str_eq(c->tools[i].name, name)) {
             return &c->tools[i];

@@ -6,7 +6,7 @@
 
 enum tool_kind {
     TOOL_PYTHON = 0,
-    TOOL_SAFE,   /* read_file list_dir find_files fetch_url http_request env_get sys_info */
+    TOOL_SAFE, /* read_file list_dir find_files fetch_url http_request env_get sys_info */
     TOOL_SYSTEM, /* shell_exec run_script install_library write_file download_file */
     TOOL_SEARCH, /* web_search */
     TOOL_KB,     /* kb_search */

@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 /* Opens path below the folder at dir; -1 with errno. */
-static int open_beneath(const char *dir, const char *rest) {
+static int open_beneath(const char *dir, const char *rest)
+{
     struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
     int dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -33,7 +34,8 @@ static int open_beneath(const char *dir, const char *rest) {
 }
 
 /* The part of path behind dir, or NULL when path does not begin with it. */
-static const char *behind(const char *path, const char *dir) {
+static const char *behind(const char *path, const char *dir)
+{
     size_t n = strlen(dir);
 
     while (n > 0 && dir[n - 1] == '/') {
@@ -49,7 +51,8 @@ static const char *behind(const char *path, const char *dir) {
     return path;
 }
 
-static int open_allowed(const char *path, const struct str_list *allowed) {
+static int open_allowed(const char *path, const struct str_list *allowed)
+{
     errno = EACCES;
     for (size_t i = 0; i < allowed->n; i++) {
         const char *rest = behind(path, allowed->items[i]);
@@ -63,7 +66,8 @@ static int open_allowed(const char *path, const struct str_list *allowed) {
 }
 
 static enum status open_tool(const struct soul_tool *tool, const struct str_list *allowed,
-                             int *out, struct error *err) {
+                             int *out, struct error *err)
+{
     struct stat st;
     int fd;
 
@@ -72,11 +76,13 @@ static enum status open_tool(const struct soul_tool *tool, const struct str_list
     } else {
         fd = open(tool->python_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     }
-    if (fd < 0 && (errno == EXDEV || errno == EACCES || errno == ELOOP) && allowed->n > 0) {
-        return error_set(err, ST_REFUSED,
-                         "tool %s: its python_file is not inside runtime.allowed_tool_dirs "
-                         "or cannot be read there",
-                         tool->name);
+    if (fd < 0 && (errno == EXDEV || errno == EACCES || errno == ELOOP) &&
+        allowed->n > 0) {
+        return error_set(
+            err, ST_REFUSED,
+            "tool %s: its python_file is not inside runtime.allowed_tool_dirs "
+            "or cannot be read there",
+            tool->name);
     }
     if (fd < 0) {
         return error_set_errno(err, errno == ENOENT ? ST_NOT_FOUND : ST_IO, errno,
@@ -84,15 +90,16 @@ static enum status open_tool(const struct soul_tool *tool, const struct str_list
     }
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         io_close(&fd);
-        return error_set(err, ST_REFUSED, "tool %s: its python_file is not a regular file",
-                         tool->name);
+        return error_set(err, ST_REFUSED,
+                         "tool %s: its python_file is not a regular file", tool->name);
     }
     *out = fd;
     return ST_OK;
 }
 
 /* Real folder of the opened file and its bare name. */
-static enum status name_opened(int fd, struct source *s, struct error *err) {
+static enum status name_opened(int fd, struct source *s, struct error *err)
+{
     char link[64], path[4096];
     ssize_t n;
     char *slash;
@@ -115,7 +122,8 @@ static enum status name_opened(int fd, struct source *s, struct error *err) {
 }
 
 static enum status read_inline(const struct soul_tool *tool, struct source *s,
-                               struct error *err) {
+                               struct error *err)
+{
     struct buf name;
 
     buf_init(&name, 256);
@@ -130,7 +138,8 @@ static enum status read_inline(const struct soul_tool *tool, struct source *s,
 }
 
 static enum status read_file(const struct soul_tool *tool, const struct str_list *allowed,
-                             struct source *s, struct error *err) {
+                             struct source *s, struct error *err)
+{
     int fd = -1;
     enum status st = open_tool(tool, allowed, &fd, err);
 
@@ -148,7 +157,8 @@ static enum status read_file(const struct soul_tool *tool, const struct str_list
 }
 
 enum status source_read(const struct soul_tool *tool, const struct str_list *allowed,
-                        struct source *out, struct error *err) {
+                        struct source *out, struct error *err)
+{
     unsigned char digest[SHA256_LEN];
     struct source s = {0};
     struct str text;
@@ -174,7 +184,8 @@ enum status source_read(const struct soul_tool *tool, const struct str_list *all
     return ST_OK;
 }
 
-void source_done(struct source *s) {
+void source_done(struct source *s)
+{
     buf_done(&s->text);
     mem_free(s->filename);
     mem_free(s->folder);

@@ -9,8 +9,8 @@
 
 struct source {
     struct buf text;
-    char *filename; /* bare name for tracebacks */
-    char *folder;   /* real path of the folder of a python_file; NULL for inline */
+    char *filename;  /* bare name for tracebacks */
+    char *folder;    /* real path of the folder of a python_file; NULL for inline */
     char digest[65]; /* SHA-256 of text */
 };
 
