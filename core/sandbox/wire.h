@@ -22,8 +22,7 @@
 /* Restricted and strict refuse to run where Landlock is older than this. What older
  * versions lack is made up for by the filter: below 3 truncation by path is denied,
  * below 6 signals reach only the sender itself (restricted; strict has its own pids). */
-#define WIRE_MIN_LANDLOCK_RESTRICTED 1
-#define WIRE_MIN_LANDLOCK_STRICT 1
+#define WIRE_MIN_LANDLOCK 1
 
 /* Order of the descriptors in SCM_RIGHTS. */
 enum wire_fd {

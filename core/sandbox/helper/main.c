@@ -28,11 +28,16 @@ struct desk {
 };
 
 struct keeper {
-    int taken[2]; /* a spare writes its pid when it took a plan */
+    int taken[2]; /* a spare writes a struct notice when it took a plan, and once more */
     int alive[2]; /* the spare sees the keeper's end */
     pid_t spare;
+    pid_t busy; /* took a plan and has not started its tool */
     int landlock_abi;
 };
+
+/* The next fork competes with the start of the tool for the processor, so it waits for
+ * it, but not for long: a start may hang in a stuck file system. */
+#define HOLD_MS 5
 
 /* Bytes received, 0 at the end of the socket, -1 to try again. */
 static ssize_t receive(struct desk *d, size_t *nfd)
@@ -87,7 +92,7 @@ static void spare_main(struct keeper *k)
     struct desk *d = mmap(NULL, sizeof(*d), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const char *why = NULL;
-    pid_t self = getpid();
+    struct notice note = {getpid(), 0};
     ssize_t n = -1;
     size_t nfd = 0;
 
@@ -112,11 +117,11 @@ static void spare_main(struct keeper *k)
     if (n == 0) {
         return;
     }
-    if (write(k->taken[1], &self, sizeof(self)) != (ssize_t)sizeof(self)) {
+    if (write(k->taken[1], &note, sizeof(note)) != (ssize_t)sizeof(note)) {
         return;
     }
+    d->run.started_fd = k->taken[1];
     (void)close(WIRE_SOCKET_FD);
-    (void)close(k->taken[1]);
     (void)close(k->alive[0]);
     if (nfd != WIRE_NFDS) {
         return; /* not from our gateway; nobody could be told */
@@ -149,37 +154,52 @@ static void reap_all(struct keeper *k)
     pid_t pid;
 
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
-        if (pid == k->spare) {
-            k->spare = -1;
-        }
+        k->spare = pid == k->spare ? -1 : k->spare;
+        k->busy = pid == k->busy ? -1 : k->busy;
+    }
+}
+
+/* Whoever comes next needs another spare: at once when the tool runs. */
+static void take_notice(struct keeper *k)
+{
+    struct notice note;
+
+    if (read(k->taken[0], &note, sizeof(note)) != (ssize_t)sizeof(note)) {
+        return;
+    }
+    if (note.pid == k->spare) {
+        k->spare = -1;
+        k->busy = note.pid;
+    }
+    if (note.started && note.pid == k->busy) {
+        k->busy = -1;
     }
 }
 
 static int keep(struct keeper *k)
 {
     struct pollfd fds[2] = {{WIRE_SOCKET_FD, 0, 0}, {k->taken[0], POLLIN, 0}};
-    struct timespec retry = {0, 50 * 1000000L};
+    const struct timespec retry = {0, 50 * 1000000L}, hold = {0, HOLD_MS * 1000000L};
     sigset_t none;
 
     (void)sigemptyset(&none);
     for (;;) {
-        bool short_of = k->spare < 0 && !make_spare(k);
+        bool needs = k->spare < 0 && k->busy < 0;
+        const struct timespec *wait = needs && !make_spare(k) ? &retry : NULL;
+        int n;
 
+        wait = k->spare < 0 && k->busy >= 0 ? &hold : wait;
         fds[0].revents = 0;
         fds[1].revents = 0;
-        if (ppoll(fds, 2, short_of ? &retry : NULL, &none) > 0) {
-            if ((fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
-                return 0;
-            }
-            if (fds[1].revents != 0) {
-                pid_t who = -1;
-
-                /* It works on its plan now; whoever comes next needs another. */
-                if (read(k->taken[0], &who, sizeof(who)) == (ssize_t)sizeof(who) &&
-                    who == k->spare) {
-                    k->spare = -1;
-                }
-            }
+        n = ppoll(fds, 2, wait, &none);
+        if (n == 0) {
+            k->busy = -1;
+        }
+        if (n > 0 && (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
+            return 0;
+        }
+        if (n > 0 && fds[1].revents != 0) {
+            take_notice(k);
         }
         reap_all(k);
     }
@@ -200,6 +220,7 @@ int main(int argc, char **argv)
     }
     memset(&k, 0, sizeof(k));
     k.spare = -1;
+    k.busy = -1;
     (void)setsid();
     if (syscall(SYS_close_range, WIRE_SOCKET_FD + 1U, ~0U, 0) != 0 && errno != ENOSYS) {
         return 1;

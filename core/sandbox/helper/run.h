@@ -21,9 +21,16 @@
 enum limit_id { LIMIT_CORE, LIMIT_CPU, LIMIT_AS, LIMIT_FSIZE, LIMIT_NPROC, LIMIT_NOFILE };
 #define LIMIT_COUNT 6
 
+/* From a spare to the keeper. */
+struct notice {
+    int32_t pid;
+    int32_t started;
+};
+
 struct run {
     struct hplan plan;
     int fd[WIRE_NFDS];
+    int started_fd; /* a struct notice goes here when the tool runs or will not; -1 */
     /* The private work folder: its root stays open so that removal needs no path. */
     int work_root_fd;
     char work_name[40];

@@ -30,8 +30,21 @@ static void tell(int fd, const void *p, size_t n)
     }
 }
 
+/* The keeper may make the next spare now. */
+static void tell_keeper(struct run *r)
+{
+    struct notice note = {getpid(), 1};
+
+    if (r->started_fd >= 0) {
+        tell(r->started_fd, &note, sizeof(note));
+        (void)close(r->started_fd);
+        r->started_fd = -1;
+    }
+}
+
 static void tell_started(struct run *r)
 {
+    tell_keeper(r);
     run_describe(r);
     tell(r->fd[WIRE_REPORT], r->layers, strlen(r->layers));
     (void)close(r->fd[WIRE_REPORT]);
@@ -184,6 +197,7 @@ void supervise(struct run *r, const char *why)
         run_plan(r);
     }
     close_streams(r);
+    tell_keeper(r);
     if (r->child < 0) {
         tell_end(r, nothing, false);
     }
