@@ -65,6 +65,16 @@ static bool text_ok(const char *text, size_t max)
     return n <= max && utf8_valid(str_n(text, n));
 }
 
+/* The start of a name that is wrong, for people. */
+static void printable(const char *name, char out[PLUGIN_NAME_MAX + 1])
+{
+    size_t n = strnlen(name, PLUGIN_NAME_MAX);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = name[i] >= ' ' && name[i] <= '~' ? name[i] : '?';
+    }
+    out[n] = '\0';
+}
+
 static enum status check_shape(const struct sy_plugin *p,
                                const struct plugin_expect *want, struct error *err)
 {
@@ -102,8 +112,9 @@ static enum status check_name(const struct sy_plugin *p, const struct plugin_exp
         return error_set(err, ST_INVALID, "its entry has no name");
     }
     if (!name_ok(p->name, PLUGIN_NAME_MAX, '-')) {
-        return error_set(err, ST_INVALID, "name '%.*s' is not [a-z][a-z0-9-]{0,31}",
-                         (int)strnlen(p->name, PLUGIN_NAME_MAX), p->name);
+        char shown[PLUGIN_NAME_MAX + 1];
+        printable(p->name, shown);
+        return error_set(err, ST_INVALID, "name '%s' is not [a-z][a-z0-9-]{0,31}", shown);
     }
     if (want->name != NULL && strcmp(want->name, p->name) != 0) {
         return error_set(err, ST_INVALID,

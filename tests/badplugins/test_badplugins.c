@@ -257,6 +257,22 @@ static void a_longer_entry_is_read_no_further_than_known(void **state)
     assert_string_equal(plugin_name(p), "bad");
 }
 
+static bool loads(struct fixture *f, const char *path)
+{
+    struct error err;
+    const struct plugin_spec spec = {.path = path};
+    return plugin_load(f->r, &spec, NULL, &err) == ST_OK;
+}
+
+static void no_memory_refuses_and_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    char path[PATH_MAX];
+    (void)case_path(f, "good", path);
+    TEST_SWEEP(loads(f, path));
+    assert_int_equal(plugin_count(f->r), 1);
+}
+
 static void a_crash_at_load_comes_after_the_line_that_names_it(void **state)
 {
     struct fixture *f = *state;
@@ -511,6 +527,7 @@ int main(void)
         T(every_bad_file_is_refused_with_its_line),
         T(one_refused_file_leaves_others_running),
         T(a_longer_entry_is_read_no_further_than_known),
+        T(no_memory_refuses_and_leaves_nothing),
         T(a_crash_at_load_comes_after_the_line_that_names_it),
         T(every_breach_in_start_has_its_line),
         T(deliver_after_stop_is_refused),
