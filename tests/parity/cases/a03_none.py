@@ -1,0 +1,3 @@
+#: {"text": "null"}
+def tool():
+    pass

@@ -1,0 +1,4 @@
+#: {"text": "ok", "log": "prompt> "}
+def tool():
+    print("prompt> ", end="")
+    return "ok"

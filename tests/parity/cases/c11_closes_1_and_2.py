@@ -1,0 +1,9 @@
+#: {"text": "still here", "log": ""}
+import os
+
+
+def tool():
+    os.close(1)
+    os.close(2)
+    print("lost")
+    return "still here"

@@ -1,0 +1,4 @@
+#: {"cause": "tool_error",
+#:  "text": "Traceback (most recent call last):\n  File \"tool.py\", line 4, in tool\n    raise ValueError(\"naïve 😀\")\nValueError: naïve 😀\n"}
+def tool():
+    raise ValueError("naïve 😀")

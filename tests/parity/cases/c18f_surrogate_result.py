@@ -1,0 +1,3 @@
+#: {"text": "a\\ud800b"}
+def tool():
+    return "a\ud800b"

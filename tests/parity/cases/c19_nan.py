@@ -1,0 +1,3 @@
+#: {"cause": "tool_error", "text": "BadResult: the result cannot be written as JSON: NaN and Infinity are not JSON"}
+def tool():
+    return {"x": float("nan")}

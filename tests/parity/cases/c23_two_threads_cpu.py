@@ -1,0 +1,11 @@
+#: {"cause": "cpu", "cpu": 1, "text": "stopped: CPU limit of 1 s reached"}
+import hashlib
+import threading
+
+
+def tool():
+    def burn():
+        while True:
+            hashlib.sha256(b"x" * 1000000).digest()
+    for _ in range(2):
+        threading.Thread(target=burn).start()

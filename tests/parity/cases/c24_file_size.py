@@ -1,0 +1,14 @@
+#: {"fsize_mb": 1, "text": "OSError 27"}
+import os
+import tempfile
+
+
+def tool():
+    with tempfile.TemporaryFile() as f:
+        try:
+            for _ in range(1025):
+                f.write(b"x" * 1024)
+            f.flush()
+        except OSError as e:
+            return "OSError %d" % e.errno
+    return "no limit"
