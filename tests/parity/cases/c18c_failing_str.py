@@ -1,5 +1,5 @@
 #: {"cause": "tool_error",
-#:  "text": "Traceback (most recent call last):\n  File \"tool.py\", line 10, in tool\n    raise Odd()\nOdd: <unprintable Odd object>\n"}
+#:  "text": "Traceback (most recent call last):\n  File \"tool.py\", line 9, in tool\n    raise Odd()\nOdd: <unprintable Odd object>\n"}
 class Odd(Exception):
     def __str__(self):
         raise KeyError("no")

@@ -1,5 +1,5 @@
 #: {"cause": "tool_error",
-#:  "text": "Traceback (most recent call last):\n  File \"tool.py\", line 6, in tool\n    {}[\"k\"]\nKeyError: 'k'\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File \"tool.py\", line 8, in tool\n    raise RuntimeError(\"outer\") from e\nRuntimeError: outer\n"}
+#:  "text": "Traceback (most recent call last):\n  File \"tool.py\", line 5, in tool\n    {}[\"k\"]\nKeyError: 'k'\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File \"tool.py\", line 7, in tool\n    raise RuntimeError(\"outer\") from e\nRuntimeError: outer\n"}
 def tool():
     try:
         {}["k"]

@@ -7,5 +7,8 @@ def tool():
     def burn():
         while True:
             hashlib.sha256(b"x" * 1000000).digest()
-    for _ in range(2):
-        threading.Thread(target=burn).start()
+    threads = [threading.Thread(target=burn) for _ in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()

@@ -4,11 +4,10 @@ import tempfile
 
 
 def tool():
-    with tempfile.TemporaryFile() as f:
-        try:
+    try:
+        with tempfile.TemporaryFile() as f:
             for _ in range(1025):
                 f.write(b"x" * 1024)
-            f.flush()
-        except OSError as e:
-            return "OSError %d" % e.errno
+    except OSError as e:
+        return "OSError %d" % e.errno
     return "no limit"

@@ -1,3 +1,3 @@
-#: {"cause": "tool_error", "text_has": ["  File \"tool.py\", line 3\n    def tool(:\nSyntaxError: "], "text_not": ["/srv", "harness"]}
+#: {"cause": "tool_error", "text_has": ["  File \"tool.py\", line 2\n    def tool(:\nSyntaxError: "], "text_not": ["/srv", "harness"]}
 def tool(:
     pass
