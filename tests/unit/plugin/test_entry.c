@@ -109,6 +109,8 @@ static void names(void **state)
         {"a_b", "a_b"},
         {"a/../b", "a/../b"},
         {"{", "{"},
+        {"a{", "a{"},
+        {"a\x7f", "a?"},
         {"a\x1b\xff", "a??"},
         {"abcdefghijklmnopqrstuvwxyz0123456", "abcdefghijklmnopqrstuvwxyz012345"}};
     struct sy_plugin p = fake_entry(SY_KIND_CHANNEL, NULL);
