@@ -9,7 +9,7 @@
 
 struct audit;
 
-struct audit_record { /* empty members are left out; all borrowed */
+struct audit_record {  /* empty members are left out; all borrowed */
     const char *event; /* "message", "call", "run", "reload", "start", "stop" */
     const char *entry; /* "chat", "tools.run", "cli", ... */
     struct str run_id, agent, channel, sender, tool, session;
@@ -38,6 +38,10 @@ enum status audit_open(const char *file, const char *key_file, bool required,
 void audit_close(struct audit *a); /* NULL is fine */
 enum status audit_write(struct audit *a, const struct audit_record *r,
                         struct error *err) SY_MUST_CHECK; /* [any] */
+/* Records that could not be written since audit_open. [any] */
+uint64_t audit_failed(struct audit *a);
+/* For tests: the clock that tells when denials are no longer coalesced. */
+void audit_set_clock(struct audit *a, int64_t (*now_ms)(void));
 /* Check a file from its first record; anchor may be NULL. err names the first bad line. */
 enum status audit_verify(const char *file, const struct audit_anchor *anchor,
                          uint64_t *records, struct error *err) SY_MUST_CHECK;
