@@ -273,7 +273,6 @@ static enum status open_exec(struct runtime *r, struct error *err)
     enum status st = exec_new(r->launches, r->plugins, r->jobs, r->log, &r->exec, err);
 
     if (st == ST_OK) {
-        launches_on_retire(r->launches, runtime_retire, r);
         fill_core(r);
     }
     return st;

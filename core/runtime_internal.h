@@ -48,7 +48,6 @@ enum status runtime_load_plugins(struct runtime *r, struct error *err) SY_MUST_C
 enum status runtime_start_plugins(struct runtime *r, struct error *err) SY_MUST_CHECK;
 void runtime_stop_plugins(struct runtime *r);
 void runtime_stop_condemned(struct runtime *r);
-void runtime_retire(void *arg, uint64_t launch_id); /* launches_on_retire */
 
 /* runtime_report.c: readiness and status, from any thread, without waiting. */
 bool runtime_ready(void *ctx, bool detail, struct buf *out);

@@ -37,19 +37,6 @@ static void on_condemned(void *ctx, struct plugin_instance *p)
     event_fire(&r->condemned);
 }
 
-void runtime_retire(void *arg, uint64_t id)
-{
-    struct runtime *r = arg;
-
-    for (size_t i = 0; i < plugin_count(r->plugins); i++) {
-        struct plugin_instance *p = plugin_at(r->plugins, i);
-
-        if (plugin_kind(p) == SY_KIND_EXECUTOR) {
-            plugin_executor_retire(p, id);
-        }
-    }
-}
-
 enum status runtime_open_registry(struct runtime *r, struct error *err)
 {
     static struct plugin_service services[3];
