@@ -7,6 +7,7 @@
 #define RUNTIME_MAX_LAUNCHES 256
 #define RUNTIME_MAX_PROTECTED 64
 #define RUNTIME_MAX_RELOADS 32
+#define RUNTIME_SERVICES 3
 
 struct runtime {
     enum runtime_mode mode;
@@ -24,6 +25,7 @@ struct runtime {
     struct agent_registry *agents;
     struct pool *http, *turns, *jobs;
     struct launches *launches;
+    struct plugin_service services[RUNTIME_SERVICES];
     struct plugin_registry *plugins;
     struct exec *exec;
     struct lanes *lanes;

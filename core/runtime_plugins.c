@@ -39,19 +39,21 @@ static void on_condemned(void *ctx, struct plugin_instance *p)
 
 enum status runtime_open_registry(struct runtime *r, struct error *err)
 {
-    static struct plugin_service services[3];
     struct plugin_registry_config cfg = {.log = r->log,
                                          .plugin_dir = r->cfg->plugin_dir,
-                                         .services = services,
-                                         .nservices = 3,
+                                         .services = r->services,
+                                         .nservices = RUNTIME_SERVICES,
+                                         .slots = {[PLUGIN_SLOT_SPAWN] = r->launches,
+                                                   [PLUGIN_SLOT_HTTP] = r->server,
+                                                   [PLUGIN_SLOT_GATEWAY] = r->ops},
                                          .values = plugin_values,
                                          .values_ctx = r,
                                          .condemned = on_condemned,
                                          .condemned_ctx = r};
 
-    services[0] = (struct plugin_service){SY_HOST_SPAWN_ID, launch_spawn_service()};
-    services[1] = (struct plugin_service){SY_HOST_HTTP_ID, server_http_service()};
-    services[2] = (struct plugin_service){SY_HOST_GATEWAY_ID, ops_service()};
+    r->services[0] = (struct plugin_service){SY_HOST_SPAWN_ID, launch_spawn_service()};
+    r->services[1] = (struct plugin_service){SY_HOST_HTTP_ID, server_http_service()};
+    r->services[2] = (struct plugin_service){SY_HOST_GATEWAY_ID, ops_service()};
     return plugin_registry_new(&cfg, &r->plugins, err);
 }
 
@@ -59,9 +61,8 @@ enum status runtime_open_registry(struct runtime *r, struct error *err)
 static enum status load_one(struct runtime *r, const struct plugin_spec *spec,
                             bool needed, struct error *err)
 {
-    struct plugin_instance *p = NULL;
     struct error why = {0};
-    enum status st = plugin_load(r->plugins, spec, &p, &why);
+    enum status st = plugin_load(r->plugins, spec, NULL, &why);
 
     if (st != ST_OK) {
         log_line(r->log, LOG_ERROR, "plugins", "%s", why.text);
@@ -70,9 +71,6 @@ static enum status load_one(struct runtime *r, const struct plugin_spec *spec,
         }
         return needed ? st : ST_OK;
     }
-    plugin_slot_set(p, PLUGIN_SLOT_SPAWN, r->launches);
-    plugin_slot_set(p, PLUGIN_SLOT_HTTP, r->server);
-    plugin_slot_set(p, PLUGIN_SLOT_GATEWAY, r->ops);
     return ST_OK;
 }
 
