@@ -110,17 +110,23 @@ static void spare_main(struct keeper *k)
             continue;
         }
         if (fds[1].revents != 0) {
-            return;
+            /* The keeper is gone. Whoever sends from now on is told so; a plan that came
+             * before is still done. */
+            (void)shutdown(WIRE_SOCKET_FD, SHUT_RD);
+            n = receive(d, &nfd);
+            break;
         }
         n = receive(d, &nfd);
     }
-    if (n == 0) {
+    if (n <= 0) {
         return;
     }
-    if (write(k->taken[1], &note, sizeof(note)) != (ssize_t)sizeof(note)) {
-        return;
+    if (write(k->taken[1], &note, sizeof(note)) < 0) {
+        /* The keeper is gone: this plan is still done. */
+        d->run.started_fd = -1;
+    } else {
+        d->run.started_fd = k->taken[1];
     }
-    d->run.started_fd = k->taken[1];
     (void)close(WIRE_SOCKET_FD);
     (void)close(k->alive[0]);
     if (nfd != WIRE_NFDS) {

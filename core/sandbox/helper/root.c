@@ -153,8 +153,7 @@ static bool take_all(struct run *r, struct trees *t)
         return false;
     }
     if (p->self) {
-        return tree_take(r, t, "/proc/self/exe", "/.probe", ATTR_RDONLY | ATTR_NODEV,
-                         true);
+        return true; /* copied later: its mount belongs to the namespace we came from */
     }
     /* What is under /usr is there already; this is for an interpreter elsewhere whose
      * file alone was named. */

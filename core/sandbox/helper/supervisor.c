@@ -142,6 +142,8 @@ static void watch_namespace(struct run *r, int notes)
     }
     (void)kill(r->child, SIGKILL);
     first = tree_reap(r->child);
+    /* However PID 1 ended, the kernel killed the tool with it. */
+    first.status = SIGKILL;
     tell_end(r, first, why == WAKE_DEADLINE);
 }
 
