@@ -3,8 +3,9 @@
  * from outside as SQL. */
 #include "store/db.h"
 
-#include <limits.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* KiB of page cache; SQLite would take 2000. */
 #define CACHE_PRAGMA "PRAGMA cache_size = -512"
@@ -135,16 +136,35 @@ static enum status configure(struct db *db, enum db_mode mode, struct error *err
     return st;
 }
 
-enum status db_open(const char *path, enum db_mode mode, struct db *db, struct error *err)
+static enum status check_file(const struct db_file *file, struct error *err)
+{
+    struct stat sb;
+    if (stat(file->path, &sb) != 0) {
+        return error_set_errno(err, ST_IO, errno, "database: %s", file->path);
+    }
+    if (sb.st_dev != file->device || sb.st_ino != file->inode) {
+        return error_set(err, ST_IO,
+                         "database: %s was replaced while in use: restart to use the new "
+                         "one",
+                         file->path);
+    }
+    return ST_OK;
+}
+
+enum status db_open(const struct db_file *file, enum db_mode mode, struct db *db,
+                    struct error *err)
 {
     static const int flags[] = {
-        [DB_CREATE] = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
-        [DB_REOPEN] = SQLITE_OPEN_READWRITE,
-        [DB_READ] = SQLITE_OPEN_READONLY,
+        [DB_WRITE] = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+        [DB_READ] = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
     };
     *db = (struct db){.handle = NULL};
-    int rc = sqlite3_open_v2(path, &db->handle, flags[mode] | SQLITE_OPEN_NOMUTEX, NULL);
-    enum status st = rc == SQLITE_OK ? configure(db, mode, err) : fail(db, rc, err);
+    enum status st = check_file(file, err);
+    if (st != ST_OK) {
+        return st;
+    }
+    int rc = sqlite3_open_v2(file->path, &db->handle, flags[mode], NULL);
+    st = rc == SQLITE_OK ? configure(db, mode, err) : fail(db, rc, err);
     if (st == ST_OK && mode != DB_READ && sqlite3_db_readonly(db->handle, "main") == 1) {
         st = error_set(err, ST_IO, "database: it is read-only");
     }
@@ -164,6 +184,17 @@ void db_close(struct db *db)
     }
     sqlite3_close(db->handle);
     *db = (struct db){.handle = NULL};
+}
+
+void db_close_if_stale(struct db *db)
+{
+    int moved = 0;
+    if (db->handle != NULL && !db->broken) {
+        sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    }
+    if (db->broken || moved != 0) {
+        db_close(db);
+    }
 }
 
 void query_begin(struct query *q, struct db *db, enum sql_id which)

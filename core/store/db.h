@@ -9,11 +9,15 @@
 #include "store/schema.h"
 
 #include <sqlite3.h>
+#include <sys/types.h>
 
-enum db_mode {
-    DB_CREATE, /* make the file if absent */
-    DB_REOPEN, /* writing; the file must be there */
-    DB_READ
+enum db_mode { DB_WRITE, DB_READ };
+
+/* Which file: its name, and what has to be found under it. */
+struct db_file {
+    char path[4096];
+    dev_t device;
+    ino_t inode;
 };
 
 struct db {
@@ -22,9 +26,14 @@ struct db {
     bool broken; /* the connection cannot be trusted any more: close it */
 };
 
-enum status db_open(const char *path, enum db_mode mode, struct db *db,
+/* The file must be there. Another one under its name is not touched: SQLite would take
+ * away the write-ahead log of the right one. */
+enum status db_open(const struct db_file *file, enum db_mode mode, struct db *db,
                     struct error *err) SY_MUST_CHECK;
 void db_close(struct db *db);
+/* Close a connection that broke, or whose file is not the one under its name any more:
+ * what it wrote would be lost with it. */
+void db_close_if_stale(struct db *db);
 /* Run statements without parameters or rows. */
 enum status db_exec(struct db *db, const char *sql, struct error *err) SY_MUST_CHECK;
 /* First column of the first row of sql; 0 without a row. */

@@ -17,22 +17,18 @@ struct reader {
 };
 
 struct readers {
-    char *path;
+    const struct db_file *file;
     struct reader all[READERS];
     atomic_uint turn; /* whose lock to wait for when all are taken */
 };
 
-struct readers *readers_new(const char *path)
+struct readers *readers_new(const struct db_file *file)
 {
     struct readers *r = mem_zalloc(sizeof(*r));
     if (r == NULL) {
         return NULL;
     }
-    r->path = mem_strdup(path);
-    if (r->path == NULL) {
-        mem_free(r);
-        return NULL;
-    }
+    r->file = file;
     for (size_t i = 0; i < READERS; i++) {
         pthread_mutex_init(&r->all[i].lock, NULL); /* cannot fail with Linux's futexes */
     }
@@ -48,7 +44,6 @@ void readers_free(struct readers *r)
         db_close(&r->all[i].db);
         pthread_mutex_destroy(&r->all[i].lock);
     }
-    mem_free(r->path);
     mem_free(r);
 }
 
@@ -67,11 +62,9 @@ static struct reader *lock_one(struct readers *r)
 enum status readers_take(struct readers *r, struct db **out, struct error *err)
 {
     struct reader *one = lock_one(r);
-    if (one->db.broken) {
-        db_close(&one->db);
-    }
+    db_close_if_stale(&one->db);
     if (one->db.handle == NULL) {
-        enum status st = db_open(r->path, DB_READ, &one->db, err);
+        enum status st = db_open(r->file, DB_READ, &one->db, err);
         if (st != ST_OK) {
             pthread_mutex_unlock(&one->lock);
             return st;

@@ -6,8 +6,9 @@
 
 struct readers;
 
-struct readers *readers_new(const char *path) SY_MUST_CHECK; /* NULL: out of memory */
-void readers_free(struct readers *r);                        /* NULL is fine */
+/* file is borrowed for good. NULL: out of memory. */
+struct readers *readers_new(const struct db_file *file) SY_MUST_CHECK;
+void readers_free(struct readers *r); /* NULL is fine */
 /* A connection of one's own until readers_put; waits when all are in use. [any] */
 enum status readers_take(struct readers *r, struct db **out,
                          struct error *err) SY_MUST_CHECK;

@@ -145,7 +145,7 @@ static enum status check_ours(struct db *db, int64_t version, struct error *err)
                 : error_set(err, ST_REFUSED, "this is a database of another program");
 }
 
-enum status schema_migrate(struct db *db, bool must_be_current, struct error *err)
+enum status schema_migrate(struct db *db, struct error *err)
 {
     int64_t version = 0;
     enum status st = db_number(db, "PRAGMA user_version", &version, err);
@@ -157,9 +157,6 @@ enum status schema_migrate(struct db *db, bool must_be_current, struct error *er
                          "schema version %" PRId64 " is newer than %d, the newest that "
                          "this program knows: use a newer soulacy",
                          version, VERSION);
-    }
-    if (must_be_current && version != VERSION) {
-        return error_set(err, ST_IO, "the database was replaced while in use");
     }
     st = check_ours(db, version, err);
     for (; st == ST_OK && version < VERSION; version++) {

@@ -28,9 +28,7 @@ const char *schema_sql(enum sql_id which);
 /* The version that this program writes. */
 int schema_version(void);
 /* Bring an older database forward, one transaction for each version. A newer one, or a
- * database of something else, is refused. must_be_current: nothing but the current
- * version will do. */
-enum status schema_migrate(struct db *db, bool must_be_current,
-                           struct error *err) SY_MUST_CHECK;
+ * database of something else, is refused. */
+enum status schema_migrate(struct db *db, struct error *err) SY_MUST_CHECK;
 
 #endif

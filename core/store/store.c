@@ -3,7 +3,6 @@
  * another process holds, never makes a file that others may read. */
 #include "store/store.h"
 
-#include "base/buf.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "store/lockfile.h"
@@ -11,7 +10,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NAME_MAX_BYTES 200
@@ -20,13 +21,18 @@
 #define SOFT_HEAP_BYTES (4 * 1024 * 1024)
 
 /* SQLite would make it readable for everybody; its other files take over this mode. */
-static enum status make_file(const char *path, struct error *err)
+static enum status make_file(struct db_file *file, struct error *err)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
-    if (fd < 0) {
-        return error_set_errno(err, ST_IO, errno, "%s", path);
+    struct stat sb;
+    int fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+    if (fd < 0 || fstat(fd, &sb) != 0) {
+        enum status st = error_set_errno(err, ST_IO, errno, "%s", file->path);
+        io_close(&fd);
+        return st;
     }
     io_close(&fd);
+    file->device = sb.st_dev;
+    file->inode = sb.st_ino;
     return ST_OK;
 }
 
@@ -42,56 +48,56 @@ static enum status sync_folder(const char *dir, struct error *err)
     return st;
 }
 
-static enum status open_database(struct store *s, const char *path, struct error *err)
+static enum status open_database(struct store *s, struct error *err)
 {
-    struct db db;
-    enum status st = make_file(path, err);
-    if (st != ST_OK) {
-        return st;
+    struct db db = {.handle = NULL};
+    enum status st = make_file(&s->file, err);
+    if (st == ST_OK) {
+        st = db_open(&s->file, DB_WRITE, &db, err);
+        if (st == ST_OK) {
+            st = schema_migrate(&db, err);
+        }
+        if (st != ST_OK) {
+            error_context(err, "%s", s->file.path);
+        }
     }
-    st = db_open(path, DB_CREATE, &db, err);
-    if (st != ST_OK) {
-        error_context(err, "%s", path);
-        return st;
+    if (st == ST_OK) {
+        s->readers = readers_new(&s->file);
+        st = s->readers != NULL ? ST_OK
+                                : error_set(err, ST_NOMEM, "out of memory for the store");
     }
-    st = schema_migrate(&db, false, err);
-    if (st != ST_OK) {
-        error_context(err, "%s", path);
-        goto out;
+    if (st == ST_OK) {
+        st = writer_start(&s->file, &db, &s->writer, err);
     }
-    s->readers = readers_new(path);
-    if (s->readers == NULL) {
-        st = error_set(err, ST_NOMEM, "out of memory for the store");
-        goto out;
-    }
-    st = writer_start(path, &db, &s->writer, err);
-out:
     db_close(&db);
     return st;
 }
 
-static enum status open_in(struct store *s, const char *dir, struct buf *path,
-                           struct error *err)
+/* DIR/NAME in the store's own buffer, which its last use keeps. */
+static enum status name_file(struct store *s, const char *dir, const char *name,
+                             struct error *err)
+{
+    int n = snprintf(s->file.path, sizeof(s->file.path), "%s/%s", dir, name);
+    return n > 0 && (size_t)n < sizeof(s->file.path)
+               ? ST_OK
+               : error_set(err, ST_TOO_LARGE, "state folder: name too long");
+}
+
+static enum status open_in(struct store *s, const char *dir, struct error *err)
 {
     enum status st = io_mkdirs(dir, 0700, err);
-    if (st != ST_OK) {
-        return st;
-    }
-    buf_addf(path, "%s/lock", dir);
-    st = buf_status(path);
     if (st == ST_OK) {
-        st = lockfile_take(path->ptr, &s->lock_fd, err);
-        if (st != ST_OK) {
-            return st;
-        }
-        buf_clear(path);
-        buf_addf(path, "%s/soulacy.db", dir);
-        st = buf_status(path);
+        st = name_file(s, dir, "lock", err);
     }
-    if (st != ST_OK) {
-        return error_set(err, st, "%s: %s", dir, status_name(st));
+    if (st == ST_OK) {
+        st = lockfile_take(s->file.path, &s->lock_fd, err);
     }
-    st = open_database(s, path->ptr, err);
+    if (st == ST_OK) {
+        st = name_file(s, dir, "soulacy.db", err);
+    }
+    if (st == ST_OK) {
+        st = open_database(s, err);
+    }
     return st == ST_OK ? sync_folder(dir, err) : st;
 }
 
@@ -103,10 +109,7 @@ enum status store_open(const char *state_dir, struct store **out, struct error *
     }
     s->lock_fd = -1;
     sqlite3_soft_heap_limit64(SOFT_HEAP_BYTES);
-    struct buf path;
-    buf_init(&path, 4096);
-    enum status st = open_in(s, state_dir, &path, err);
-    buf_done(&path);
+    enum status st = open_in(s, state_dir, err);
     if (st != ST_OK) {
         store_close(s);
         return st;

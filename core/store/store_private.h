@@ -8,6 +8,7 @@
 
 struct store {
     int lock_fd;
+    struct db_file file;
     struct writer *writer;
     struct readers *readers;
 };

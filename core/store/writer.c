@@ -20,7 +20,7 @@
 
 struct writer {
     struct db db; /* of the store thread alone once it runs */
-    char *path;
+    const struct db_file *file;
     struct queue *queue;
     pthread_t thread;
     struct write_op probe; /* the small write of writer_health */
@@ -34,20 +34,8 @@ struct writer {
 
 static enum status ensure_open(struct writer *w, struct error *err)
 {
-    if (w->db.broken) {
-        db_close(&w->db);
-    }
-    if (w->db.handle != NULL) {
-        return ST_OK;
-    }
-    enum status st = db_open(w->path, DB_REOPEN, &w->db, err);
-    if (st == ST_OK) {
-        st = schema_migrate(&w->db, true, err);
-        if (st != ST_OK) {
-            db_close(&w->db);
-        }
-    }
-    return st;
+    db_close_if_stale(&w->db);
+    return w->db.handle != NULL ? ST_OK : db_open(w->file, DB_WRITE, &w->db, err);
 }
 
 /* Run one write inside its savepoint. Its own failure is kept in it; the return value
@@ -191,17 +179,16 @@ static enum status start_thread(struct writer *w, struct error *err)
     return rc == 0 ? ST_OK : error_set_errno(err, ST_NOMEM, rc, "store thread");
 }
 
-static struct writer *writer_new(const char *path)
+static struct writer *writer_new(const struct db_file *file)
 {
     struct writer *w = mem_zalloc(sizeof(*w));
     if (w == NULL) {
         return NULL;
     }
     w->probe.run = run_probe;
-    w->path = mem_strdup(path);
+    w->file = file;
     w->queue = queue_new(MAX_QUEUED);
-    bool ok = w->path != NULL && w->queue != NULL;
-    ok = ok && pthread_mutex_init(&w->lock, NULL) == 0;
+    bool ok = w->queue != NULL && pthread_mutex_init(&w->lock, NULL) == 0;
     if (ok && cond_init(&w->finished) == ST_OK) {
         return w;
     }
@@ -209,7 +196,6 @@ static struct writer *writer_new(const char *path)
         pthread_mutex_destroy(&w->lock);
     }
     queue_free(w->queue, NULL);
-    mem_free(w->path);
     mem_free(w);
     return NULL;
 }
@@ -220,14 +206,13 @@ static void writer_free(struct writer *w)
     pthread_cond_destroy(&w->finished);
     pthread_mutex_destroy(&w->lock);
     queue_free(w->queue, NULL);
-    mem_free(w->path);
     mem_free(w);
 }
 
-enum status writer_start(const char *path, struct db *db, struct writer **out,
+enum status writer_start(const struct db_file *file, struct db *db, struct writer **out,
                          struct error *err)
 {
-    struct writer *w = writer_new(path);
+    struct writer *w = writer_new(file);
     if (w == NULL) {
         return error_set(err, ST_NOMEM, "out of memory for the store");
     }

@@ -24,9 +24,9 @@ struct writer_stats {
     size_t queued;
 };
 
-/* path is copied. The database exists already, with the current schema. */
-enum status writer_start(const char *path, struct db *db, struct writer **out,
-                         struct error *err) SY_MUST_CHECK; /* takes db on success */
+/* file is borrowed for good. Takes db on success: open, with the current schema. */
+enum status writer_start(const struct db_file *file, struct db *db, struct writer **out,
+                         struct error *err) SY_MUST_CHECK;
 /* Runs what is queued, ends the thread, closes the connection. NULL is fine. */
 void writer_stop(struct writer *w);
 /* Queue the write and wait until it is on disk. ST_BUSY: the queue is full. */
