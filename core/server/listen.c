@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define BACKLOG 256
+#define TURNED_AWAY_MAX 64 /* at one tick, while no descriptor is left */
 
 static int open_one(const struct addrinfo *ai, int port, const char **what)
 {
@@ -175,8 +176,8 @@ void listen_resume(struct server *s)
     }
 }
 
-/* No descriptor is left: take the client with the spare one and close it, so that it
- * does not wait, then rest until the next tick. */
+/* No descriptor is left: take clients with the spare one and close them, so that they do
+ * not wait for nothing, then rest until the next tick. */
 static void out_of_descriptors(struct server *s, int listener)
 {
     int64_t now = clock_mono_ms();
@@ -185,10 +186,14 @@ static void out_of_descriptors(struct server *s, int listener)
         log_line(s->log, LOG_WARN, "server",
                  "out of file descriptors: connections are turned away");
     }
-    io_close(&s->spare_fd);
-    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    io_close(&fd);
-    s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int fd = 0;
+    for (int i = 0; i < TURNED_AWAY_MAX && fd >= 0; i++) {
+        io_close(&s->spare_fd);
+        fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int taken = fd;
+        io_close(&taken);
+        s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
     set_accepting(s, false);
     server_need_tick(s);
 }

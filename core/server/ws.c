@@ -87,7 +87,7 @@ static enum ws_event head_done(struct ws_parser *p, int *code)
             len = (len << 8) | p->head[at++];
         }
     }
-    if ((p->head[0] & 0x70U) != 0 || (p->head[1] & 0x80U) == 0) {
+    if ((p->head[0] & 0x70U) != 0) {
         return bad(code, 1002);
     }
     if (p->op == 2) {
@@ -189,7 +189,9 @@ enum ws_event ws_next(struct ws_parser *p, struct str *in, struct str *payload, 
         } else {
             p->head[p->nhead++] = (unsigned char)in->ptr[0];
             *in = str_n(in->ptr + 1, in->len - 1);
-            if (p->nhead >= 2 && p->nhead == head_bytes(p)) {
+            if (p->nhead == 2 && (p->head[1] & 0x80U) == 0) {
+                ev = bad(code, 1002); /* not masked: its head is shorter than we wait for */
+            } else if (p->nhead >= 2 && p->nhead == head_bytes(p)) {
                 ev = head_done(p, code);
             }
         }
