@@ -159,8 +159,9 @@ static void add_capped(struct buf *b, struct str text, size_t max)
         buf_add_str(b, text);
         return;
     }
+    /* The longest it can get: the number left out has no more digits than the whole. */
     int n = snprintf(note, sizeof note, "\n[... %zu of %zu bytes left out ...]\n",
-                     text.len - max, text.len);
+                     text.len, text.len);
     size_t nnote = n > 0 ? (size_t)n : 0;
     size_t room = max > nnote ? max - nnote : 0;
     size_t head = utf8_cut(text, room - room / 3);

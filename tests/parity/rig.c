@@ -39,7 +39,11 @@ static void fill_command(struct rig *r)
     r->argv[1] = "-I";
     r->argv[2] = "-S";
     r->argv[3] = "-c";
-    r->argv[4] = exec_bootstrap();
+    (void)snprintf(
+        r->bootstrap, sizeof r->bootstrap, "%s%s",
+        r->opt.no_json ? "import sys;sys.modules['json']=sys.modules['_json']=None;" : "",
+        exec_bootstrap());
+    r->argv[4] = r->bootstrap;
     (void)snprintf(r->mark, sizeof r->mark, "SOULACY_TEST_MARK=%d-%lld", (int)getpid(),
                    (long long)clock_mono_us());
     r->env[0] = "PATH=/usr/bin:/bin";
@@ -65,7 +69,8 @@ static bool make_work_root(struct rig *r, struct error *err)
 bool rig_open(struct rig *r, const struct rig_options *opt, struct error *err)
 {
     char helper[4096];
-    const struct pool_config jobs = {.name = "jobs", .max_threads = 80, .max_queued = 4096};
+    const struct pool_config jobs = {
+        .name = "jobs", .max_threads = 80, .max_queued = 4096};
     *r = (struct rig){.opt = *opt};
     fill_command(r);
     (void)snprintf(helper, sizeof helper, "%s/libexec/soulacy/soulacy-spawn",
@@ -73,7 +78,8 @@ bool rig_open(struct rig *r, const struct rig_options *opt, struct error *err)
     if (!opt->quiet && log_open(LOG_INFO, LOG_CONSOLE, "", &r->log, err) != ST_OK) {
         return false;
     }
-    return make_work_root(r, err) && spawn_open(helper, r->log, &r->spawn, err) == ST_OK &&
+    return make_work_root(r, err) &&
+           spawn_open(helper, r->log, &r->spawn, err) == ST_OK &&
            launches_new(r->spawn, exec_preamble(), 64, &r->launches, err) == ST_OK &&
            open_plugins(r, err) && pool_new(&jobs, &r->jobs, err) == ST_OK &&
            exec_new(r->launches, r->plugins, r->jobs, r->log, &r->exec, err) == ST_OK;

@@ -11,7 +11,8 @@ struct rig_options {
     const char *backend;   /* executor plugin's name */
     const char *python;    /* absolute */
     enum isolation isolation;
-    bool quiet; /* no log on stderr */
+    bool quiet;   /* no log on stderr */
+    bool no_json; /* as where python3-minimal lacks json and _json */
 };
 
 struct rig {
@@ -26,6 +27,7 @@ struct rig {
     char mark[64];       /* SOULACY_TEST_MARK=..., in every child's environment */
     char work_root[256]; /* "" at ISOLATION_NONE */
     const char *argv[5];
+    char bootstrap[256];
     const char *env[5];
 };
 

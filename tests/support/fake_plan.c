@@ -42,8 +42,8 @@ void fake_plan_key(struct plan *p)
     buf_init(&b, (size_t)64 * 1024);
     buf_addf(&b, "%s %d %d %d %" PRIx64 " %u %u", l->backend, (int)l->isolation,
              l->limits_must_hold ? 1 : 0, l->network ? 1 : 0, l->must, l->uid, l->gid);
-    buf_addf(&b, " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, l->cpu_seconds,
-             l->mem_bytes, l->open_files, l->file_bytes, l->processes);
+    buf_addf(&b, " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+             l->cpu_seconds, l->mem_bytes, l->open_files, l->file_bytes, l->processes);
     for (size_t i = 0; i < l->nargv; i++) {
         buf_addf(&b, "\na%s", l->argv[i]);
     }

@@ -1,4 +1,4 @@
-#: {"text": "{\"n\": 3}"}
+#: {"needs": "json", "text": "{\"n\": 3}"}
 import dataclasses
 import json
 

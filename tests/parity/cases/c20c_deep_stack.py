@@ -1,4 +1,4 @@
-#: {"cause": "signal", "detail": 11, "mem_mb": 4096, "text": "the tool was killed by signal 11 (SIGSEGV: invalid memory access)"}
+#: {"cause": "signal tool_error", "mem_mb": 4096, "max_ms": 15000}
 import sys
 
 
