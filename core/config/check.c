@@ -286,27 +286,51 @@ static bool has_dotdot(const char *path)
     return false;
 }
 
-/* What opens to a tool (path of key) against one thing of ours. below: also refuse what
- * lies inside our folder, not only what contains it. */
-static void guard_one(struct checker *x, const char *key, const char *opened,
-                      const char *ours, const char *what, bool below)
+/* A path that a key opens to tools. */
+struct opened {
+    const char *key;
+    const struct yaml_node *at; /* NULL: the key's own node */
+    const char *path, *real;
+};
+
+static bool open_path(struct checker *x, const char *key, const struct yaml_node *at,
+                      const char *path, struct opened *o)
+{
+    *o = (struct opened){key, at, path, behind_links(x, path)};
+    x->r.nomem = x->r.nomem || o->real == NULL;
+    return o->real != NULL;
+}
+
+static void complain_at(struct checker *x, const struct opened *o, const char *text)
+{
+    if (o->at != NULL) {
+        key_problem(&x->r, o->at, o->key, text);
+    } else {
+        complain(x, o->key, text);
+    }
+}
+
+/* Against one thing of ours: true when it was in the way. below: also when it lies inside
+ * our folder, not only when it contains it. */
+static bool guard_one(struct checker *x, const struct opened *o, const char *ours,
+                      const char *what, bool below)
 {
     if (ours == NULL || ours[0] != '/') {
-        return;
+        return false;
     }
-    char *a = behind_links(x, opened);
-    char *b = behind_links(x, ours);
-    if (a == NULL || b == NULL) {
+    char *real = behind_links(x, ours);
+    if (real == NULL) {
         x->r.nomem = true;
-        return;
+        return true;
     }
-    bool overlap = is_within(ours, opened) || is_within(b, a) ||
-                   (below && (is_within(opened, ours) || is_within(a, b)));
+    bool overlap = is_within(ours, o->path) || is_within(real, o->real) ||
+                   (below && (is_within(o->path, ours) || is_within(o->real, real)));
     if (overlap) {
         char *text =
-            arena_printf(x->cfg->arena, "%s overlaps %s (%s)", opened, what, ours);
-        complain(x, key, text != NULL ? text : "overlaps the gateway's own files");
+            arena_printf(x->cfg->arena, "%s overlaps %s (%s)", o->path, what, ours);
+        complain_at(x, o, text != NULL ? text : "overlaps the gateway's own files");
     }
+    return overlap;
 }
 
 static const char *node_text(const struct config *c, const char *path)
@@ -315,82 +339,117 @@ static const char *node_text(const struct config *c, const char *path)
     return n != NULL && n->kind == YAML_SCALAR && n->text.len != 0 ? n->text.ptr : NULL;
 }
 
-/* Config, state, agent, tool, plugin and key files, seen from one opened path. */
-static void guard(struct checker *x, const char *key, const char *opened, bool tools)
+/* Agent and tool folders, seen from an opened path. */
+static bool guard_tools(struct checker *x, const struct opened *o)
 {
     const struct config *c = x->cfg;
-    if (has_dotdot(opened)) {
-        complain(x, key, "must be a path without ..");
-        return;
-    }
-    guard_one(x, key, opened, c->file, "the configuration file", false);
-    guard_one(x, key, opened, c->runtime.state_dir, "runtime.state_dir", true);
-    guard_one(x, key, opened, c->plugin_dir, "plugin_dir", true);
-    guard_one(x, key, opened, c->server.tls_key, "server.tls_key", false);
-    guard_one(x, key, opened, c->server.tls_cert, "server.tls_cert", false);
-    guard_one(x, key, opened, c->audit.file, "audit.file", false);
-    guard_one(x, key, opened, node_text(c, "executor.ssh_identity"),
-              "executor.ssh_identity", false);
-    guard_one(x, key, opened, node_text(c, "executor.ssh_known_hosts"),
-              "executor.ssh_known_hosts", false);
-    for (size_t i = 0; i < c->nplugins; i++) {
-        guard_one(x, key, opened, c->plugins[i].path, "a plugin", false);
-    }
-    if (!tools) {
-        return;
-    }
     for (size_t i = 0; i < c->agent_dirs.n; i++) {
-        guard_one(x, key, opened, c->agent_dirs.items[i], "agent_dirs", true);
+        if (guard_one(x, o, c->agent_dirs.items[i], "agent_dirs", true)) {
+            return true;
+        }
     }
     for (size_t i = 0; i < c->runtime.allowed_tool_dirs.n; i++) {
-        guard_one(x, key, opened, c->runtime.allowed_tool_dirs.items[i],
-                  "runtime.allowed_tool_dirs", true);
+        if (guard_one(x, o, c->runtime.allowed_tool_dirs.items[i],
+                      "runtime.allowed_tool_dirs", true)) {
+            return true;
+        }
     }
+    return false;
+}
+
+/* Config, state, plugin and key files, seen from an opened path; the first one is said. */
+static bool guard(struct checker *x, const struct opened *o)
+{
+    const struct config *c = x->cfg;
+    const struct {
+        const char *path, *what;
+        bool below;
+    } ours[] = {
+        {c->file, "the configuration file", false},
+        {c->runtime.state_dir, "runtime.state_dir", true},
+        {c->plugin_dir, "plugin_dir", true},
+        {c->server.tls_key, "server.tls_key", false},
+        {c->server.tls_cert, "server.tls_cert", false},
+        {c->audit.file, "audit.file", false},
+        {node_text(c, "executor.ssh_identity"), "executor.ssh_identity", false},
+        {node_text(c, "executor.ssh_known_hosts"), "executor.ssh_known_hosts", false},
+    };
+    if (has_dotdot(o->path)) {
+        complain_at(x, o, "must be a path without ..");
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (guard_one(x, o, ours[i].path, ours[i].what, ours[i].below)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < c->nplugins; i++) {
+        if (guard_one(x, o, c->plugins[i].path, "a plugin", false)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void check_paths(struct checker *x)
 {
     const struct config *c = x->cfg;
     const struct config_sandbox *s = &c->runtime.sandbox;
+    const struct yaml_node *list = key_node(c->root, "runtime.sandbox.write_paths");
+    const struct yaml_node *at = list != NULL ? list->first : NULL;
+    struct opened o;
     for (size_t i = 0; i < s->write_paths.n && !x->r.nomem; i++) {
-        guard(x, "runtime.sandbox.write_paths", s->write_paths.items[i], true);
+        if (open_path(x, "runtime.sandbox.write_paths", at, s->write_paths.items[i],
+                      &o) &&
+            !guard(x, &o)) {
+            (void)guard_tools(x, &o);
+        }
+        at = at != NULL ? at->next : NULL;
     }
+    list = key_node(c->root, "runtime.allowed_tool_dirs");
+    at = list != NULL ? list->first : NULL;
     bool closed = s->isolation != ISOLATION_NONE;
     for (size_t i = 0; closed && i < c->runtime.allowed_tool_dirs.n && !x->r.nomem; i++) {
-        guard(x, "runtime.allowed_tool_dirs", c->runtime.allowed_tool_dirs.items[i],
-              false);
+        if (open_path(x, "runtime.allowed_tool_dirs", at,
+                      c->runtime.allowed_tool_dirs.items[i], &o)) {
+            (void)guard(x, &o);
+        }
+        at = at != NULL ? at->next : NULL;
     }
 }
 
 /* ---- docker and ssh ------------------------------------------------------------------ */
 
-static void guard_host_path(struct checker *x, const char *key, const char *path)
+static bool guard_sockets(struct checker *x, const struct opened *o)
 {
-    static const char *const never[] = {"/proc", "/sys", "/dev"};
-    char *real = behind_links(x, path);
-    if (real == NULL) {
-        x->r.nomem = true;
-        return;
-    }
-    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
-        if (is_within(path, never[i]) || is_within(real, never[i])) {
-            complain(x, key, "may not mount /proc, /sys or /dev of the host");
-            return;
-        }
-    }
-    if (strcmp(path, "/") == 0 || strcmp(real, "/") == 0) {
-        complain(x, key, "may not mount / of the host");
-        return;
-    }
     static const char *const sockets[] = {"/var/run/docker.sock", "/run/docker.sock",
                                           "/run/podman/podman.sock",
                                           "/run/containerd/containerd.sock"};
     for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++) {
-        guard_one(x, key, path, sockets[i], "a container engine's socket", false);
+        if (guard_one(x, o, sockets[i], "a container engine's socket", false)) {
+            return true;
+        }
     }
-    guard_one(x, key, path, node_text(x->cfg, "executor.docker_socket"),
-              "executor.docker_socket", false);
-    guard(x, key, path, true);
+    return guard_one(x, o, node_text(x->cfg, "executor.docker_socket"),
+                     "executor.docker_socket", false);
+}
+
+static void guard_host_path(struct checker *x, const struct opened *o)
+{
+    static const char *const never[] = {"/proc", "/sys", "/dev"};
+    for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+        if (is_within(o->path, never[i]) || is_within(o->real, never[i])) {
+            complain_at(x, o, "may not mount /proc, /sys or /dev of the host");
+            return;
+        }
+    }
+    if (strcmp(o->path, "/") == 0 || strcmp(o->real, "/") == 0) {
+        complain_at(x, o, "may not mount / of the host");
+        return;
+    }
+    if (!guard_sockets(x, o) && !guard(x, o)) {
+        (void)guard_tools(x, o);
+    }
 }
 
 /* The host side becomes absolute in the tree, where the plugin reads it. */
@@ -408,7 +467,10 @@ static void check_volume_node(struct checker *x, struct yaml_node *n)
     if (full == NULL) {
         return;
     }
-    guard_host_path(x, key, full);
+    struct opened o;
+    if (open_path(x, key, n, full, &o)) {
+        guard_host_path(x, &o);
+    }
     char *text = arena_printf(x->cfg->arena, "%s:%.*s%s", full, STR_ARG(container),
                               read_only ? ":ro" : "");
     x->r.nomem = x->r.nomem || text == NULL;

@@ -64,6 +64,20 @@ static size_t name_len(struct str s)
     return i;
 }
 
+/* A value that went into the configuration may be a secret: it need not stay readable in
+ * /proc/PID/environ. Does nothing to a snapshot of given strings. */
+static void hide_in_block(const struct config_env *env, const char *name)
+{
+    static const char *const harmless[] = {"HOME", "PATH", "LANG",  "TMPDIR", "USER",
+                                           "TZ",   "PWD",  "SHELL", "LOGNAME"};
+    for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+        if (str_eq_c(str_c(name), harmless[i])) {
+            return;
+        }
+    }
+    config_env_hide(env, name);
+}
+
 /* One ${...}: inside is what stands between the braces. */
 static void put_variable(struct expander *x, const struct where *w, struct str inside,
                          struct buf *out)
@@ -84,6 +98,7 @@ static void put_variable(struct expander *x, const struct where *w, struct str i
     const char *value = config_env_get(x->env, name);
     if (value != NULL) {
         buf_add_c(out, value);
+        hide_in_block(x->env, name);
     } else if (has_default) {
         buf_add_str(out, str_n(rest.ptr + 2, rest.len - 2));
     } else {
@@ -170,10 +185,10 @@ static struct yaml_node *copy_node(struct expander *x, const struct yaml_node *f
         copy->key = str_n(key, key != NULL ? from->key.len : 0);
     }
     struct where here = {up, copy, index};
-    if (from->kind == YAML_SCALAR) {
-        char *text = arena_dup(x->arena, from->text);
-        x->nomem = x->nomem || text == NULL;
-        copy->text = str_n(text, text != NULL ? from->text.len : 0);
+    char *text = arena_dup(x->arena, from->text);
+    x->nomem = x->nomem || text == NULL;
+    copy->text = str_n(text, text != NULL ? from->text.len : 0);
+    if (from->kind == YAML_SCALAR && text != NULL) {
         expand_scalar(x, copy, &here);
     }
     struct yaml_node **tail = &copy->first;

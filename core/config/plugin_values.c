@@ -111,7 +111,6 @@ static void add_value(struct picker *x, const struct sy_cfg_key *k,
                       const struct yaml_node *n)
 {
     struct sy_cfg_value *v = &x->values[x->n];
-    size_t errors = x->r.probs->nerrors;
     struct key row = as_key(k);
     char *text = NULL;
     bool flag = false;
@@ -152,7 +151,7 @@ static void add_value(struct picker *x, const struct sy_cfg_key *k,
     case K_GROUP:
         break;
     }
-    x->n += x->r.probs->nerrors == errors ? 1 : 0;
+    x->n++; /* also when it is wrong: then it has been said, and nothing is handed out */
 }
 
 static bool has_value(const struct picker *x, const char *name)
@@ -306,7 +305,7 @@ enum status config_plugin_values(const struct config *c, const char *plugin_name
     if (!x.r.nomem) {
         from_plugins_config(&x);
     }
-    if (!x.r.nomem && probs->nerrors == errors) {
+    if (!x.r.nomem) {
         add_defaults(&x, prefix);
     }
     if (x.r.nomem) {

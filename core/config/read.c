@@ -152,6 +152,9 @@ static size_t sibling_names(struct reader *r, const struct key_table *t,
     size_t n = 0;
     for (size_t i = 0; i < t->n && n < max; i++) {
         struct str known = str_c(t->keys[i].path);
+        if ((t->keys[i].flags & KEY_FOREIGN) != 0) {
+            continue;
+        }
         if (parent.len != 0) {
             if (!str_starts(known, parent) || known.ptr[parent.len] != '.') {
                 continue;

@@ -71,6 +71,26 @@ struct schema {
     pcre2_match_context *limits;
 };
 
+/* While it is compiled. */
+struct compiler {
+    struct schema *s;
+    struct jvalue *doc;
+    bool lenient;
+    struct error *err;
+    enum status status;
+    pcre2_compile_context *pcre;
+};
+
+/* The rule for a schema in the document, made when it is first asked for; NULL when it is
+ * none (then it has been said, or left out in lenient mode). */
+struct rule *schema_rule_for(struct compiler *x, struct jvalue *v);
+/* Take one keyword of the schema of r. */
+void schema_keyword(struct compiler *x, struct rule *r, struct jvalue *v);
+/* The first fault ends the compilation: "PLACE: WHAT". */
+void schema_fault(struct compiler *x, const struct jvalue *v, const char *what);
+/* Zeroed, with one more place than n; NULL ends the compilation. */
+void *schema_array(struct compiler *x, size_t n, size_t size);
+
 /* Index of name in the sorted properties, or SIZE_MAX. */
 size_t schema_property(const struct rule *r, struct str name);
 
