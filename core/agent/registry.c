@@ -212,7 +212,7 @@ static void evaluate(const struct pass *p, struct entry *e)
     char digest[SHA256_HEX] = "";
     e->problem[0] = '\0';
     e->waits = false;
-    buf_init(&text, YAML_MAX_BYTES + 1);
+    buf_init(&text, (size_t)YAML_MAX_BYTES + 1);
     enum status st = io_read_file(e->file, YAML_MAX_BYTES, &text, &err);
     struct str bytes = buf_str(&text);
     if (st == ST_OK) {
@@ -394,7 +394,7 @@ static bool update_entry(const struct pass *p, struct entry *e, bool present)
 
 /* Merge the files there are (both lists are in order of path) into `all`, which has room
  * for both. */
-static enum status merge_entries(const struct pass *p, char **files, size_t nfiles,
+static enum status merge_entries(const struct pass *p, const char **files, size_t nfiles,
                                  struct entry **all, size_t *n)
 {
     struct agent_registry *r = p->r;
@@ -427,7 +427,7 @@ static enum status merge_entries(const struct pass *p, char **files, size_t nfil
     return st;
 }
 
-static enum status match_entries(const struct pass *p, char **files, size_t nfiles,
+static enum status match_entries(const struct pass *p, const char **files, size_t nfiles,
                                  struct error *err)
 {
     struct agent_registry *r = p->r;
@@ -448,7 +448,7 @@ static enum status match_entries(const struct pass *p, char **files, size_t nfil
 static enum status look_at_files(const struct pass *p, struct error *err)
 {
     struct agent_registry *r = p->r;
-    char **files = NULL;
+    const char **files = NULL;
     size_t n = 0;
     struct arena *a = arena_new((size_t)16 * 1024 * 1024);
     if (a == NULL) {

@@ -34,14 +34,16 @@ bool agent_registry_refresh(struct agent_registry *r, bool grow);
 void agent_registry_set_config(struct agent_registry *r, const struct config *cfg);
 
 /* [any] */
-struct agent_snapshot *agents_take(struct agent_registry *r); /* give back with agents_put */
+struct agent_snapshot *agents_take(
+    struct agent_registry *r); /* give back with agents_put */
 void agents_put(struct agent_snapshot *s);
 const struct soul *agents_find(const struct agent_snapshot *s, struct str id);
 size_t agents_count(const struct agent_snapshot *s);
 const struct soul *agents_at(const struct agent_snapshot *s, size_t i); /* by id order */
 uint64_t agents_generation(const struct agent_snapshot *s);
 /* Names are borrowed until the snapshot is put back. */
-size_t agents_file_states(const struct agent_snapshot *s, const struct agent_file_state **out);
+size_t agents_file_states(const struct agent_snapshot *s,
+                          const struct agent_file_state **out);
 
 /* The digest of a tool's python_file as it was when the agent was let in (start or an
  * explicit reload). Dispatch refuses a file whose bytes have another one. The empty text

@@ -104,7 +104,8 @@ static bool add_one(struct watcher *w, const char *folder)
     return true;
 }
 
-void watcher_add(struct watcher *w, const char *folder)
+/* This folder, or the nearest one above it that exists. */
+static void watcher_add(struct watcher *w, const char *folder)
 {
     if (w->fd < 0) {
         return;
@@ -149,7 +150,7 @@ void watcher_end(struct watcher *w)
 
 struct found {
     struct found *next;
-    char *path;
+    const char *path;
 };
 
 struct listing {
@@ -159,7 +160,7 @@ struct listing {
     size_t n;
 };
 
-static enum status add_found(struct listing *l, char *path, struct error *err)
+static enum status add_found(struct listing *l, const char *path, struct error *err)
 {
     struct found *f = path != NULL ? arena_alloc(l->a, sizeof(*f)) : NULL;
     if (f == NULL) {
@@ -209,6 +210,8 @@ static enum status list_dir(struct listing *l, const char *dir, struct error *er
         return ST_OK;
     }
     enum status st = ST_OK;
+    /* glibc's readdir is safe for streams that are not shared. */
+    /* cppcheck-suppress readdirCalled */
     for (const struct dirent *e = readdir(d); e != NULL && st == ST_OK; e = readdir(d)) {
         st = look_at(l, dir, e->d_name, err);
     }
@@ -224,7 +227,8 @@ static int by_path(const void *a, const void *b)
 }
 
 enum status scan_agents(const char *const *dirs, size_t ndirs, struct watcher *w,
-                        struct arena *a, char ***files, size_t *n, struct error *err)
+                        struct arena *a, const char ***files, size_t *n,
+                        struct error *err)
 {
     struct listing l = {.w = w, .a = a};
     enum status st = ST_OK;
@@ -234,7 +238,7 @@ enum status scan_agents(const char *const *dirs, size_t ndirs, struct watcher *w
     if (st != ST_OK) {
         return st;
     }
-    char **all = arena_array(a, l.n, sizeof(*all));
+    const char **all = arena_array(a, l.n, sizeof(*all));
     if (all == NULL) {
         return error_set(err, ST_NOMEM, "out of memory for agent files");
     }

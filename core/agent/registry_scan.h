@@ -21,9 +21,8 @@ void watcher_done(struct watcher *w);
 bool watcher_drain(struct watcher *w, bool (*cares)(void *ctx, const char *name),
                    void *ctx);
 void watcher_begin(struct watcher *w); /* a scan starts */
-/* Watch this folder, or the nearest one above it that exists. Failures are dropped: the
- * file is read all the same, only later. */
-void watcher_add(struct watcher *w, const char *folder);
+/* Watch the folder of this file, or the nearest one above it that exists. Failures are
+ * dropped: the file is read all the same, only later. */
 void watcher_add_folder_of(struct watcher *w, const char *file);
 void watcher_end(struct watcher *w); /* the scan is over */
 
@@ -31,7 +30,7 @@ void watcher_end(struct watcher *w); /* the scan is over */
  * in the arena. Names that begin with a dot are passed over (editors keep theirs so).
  * Folders are watched before they are read, so no change is missed. */
 enum status scan_agents(const char *const *dirs, size_t ndirs, struct watcher *w,
-                        struct arena *a, char ***files, size_t *n,
+                        struct arena *a, const char ***files, size_t *n,
                         struct error *err) SY_MUST_CHECK;
 
 #endif

@@ -85,9 +85,12 @@ static int64_t resident_bytes(void)
     io_close(&fd);
     struct str rest = str_n(text, n > 0 ? (size_t)n : 0);
     struct str field = STR_NONE;
-    /* The second field. */
-    if (!str_split(&rest, ' ', &field) || !str_split(&rest, ' ', &field) ||
-        str_to_i64(field, 0, INT64_MAX / 65536, &pages) != ST_OK) {
+    for (int i = 0; i < 2; i++) { /* the second field */
+        if (!str_split(&rest, ' ', &field)) {
+            return 0;
+        }
+    }
+    if (str_to_i64(field, 0, INT64_MAX / 65536, &pages) != ST_OK) {
         return 0;
     }
     return pages * sysconf(_SC_PAGESIZE);

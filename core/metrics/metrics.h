@@ -10,16 +10,16 @@
 struct metrics;
 
 enum metric {
-    METRIC_HTTP_REQUESTS,   /* soulacy_http_requests_total */
-    METRIC_HTTP_REJECTED,   /* soulacy_http_rejected_total (auth, limits, caps) */
-    METRIC_MESSAGES,        /* soulacy_messages_total */
-    METRIC_TURNS,           /* soulacy_turns_total */
-    METRIC_TURNS_ACTIVE,    /* soulacy_turns_active, gauge */
-    METRIC_TOOL_CALLS,      /* soulacy_tool_calls_total */
-    METRIC_TOOL_DENIED,     /* soulacy_tool_denied_total */
-    METRIC_TOOL_FAILED,     /* soulacy_tool_failed_total */
-    METRIC_RUNS_ACTIVE,     /* soulacy_runs_active, gauge */
-    METRIC_AUDIT_FAILED,    /* soulacy_audit_failed_total */
+    METRIC_HTTP_REQUESTS, /* soulacy_http_requests_total */
+    METRIC_HTTP_REJECTED, /* soulacy_http_rejected_total (auth, limits, caps) */
+    METRIC_MESSAGES,      /* soulacy_messages_total */
+    METRIC_TURNS,         /* soulacy_turns_total */
+    METRIC_TURNS_ACTIVE,  /* soulacy_turns_active, gauge */
+    METRIC_TOOL_CALLS,    /* soulacy_tool_calls_total */
+    METRIC_TOOL_DENIED,   /* soulacy_tool_denied_total */
+    METRIC_TOOL_FAILED,   /* soulacy_tool_failed_total */
+    METRIC_RUNS_ACTIVE,   /* soulacy_runs_active, gauge */
+    METRIC_AUDIT_FAILED,  /* soulacy_audit_failed_total */
     METRIC_PLUGIN_MISBEHAVED,
     METRIC_COUNT_
 };

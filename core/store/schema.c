@@ -98,11 +98,6 @@ const char *schema_sql(enum sql_id which)
     return statements[which];
 }
 
-int schema_version(void)
-{
-    return VERSION;
-}
-
 static enum status migrate_one(struct db *db, int64_t from, struct error *err)
 {
     char set_version[64];

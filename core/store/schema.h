@@ -25,8 +25,6 @@ enum sql_id {
 };
 
 const char *schema_sql(enum sql_id which);
-/* The version that this program writes. */
-int schema_version(void);
 /* Bring an older database forward, one transaction for each version. A newer one, or a
  * database of something else, is refused. */
 enum status schema_migrate(struct db *db, struct error *err) SY_MUST_CHECK;

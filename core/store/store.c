@@ -18,7 +18,7 @@
 #define NAME_MAX_BYTES 200
 #define VALUE_MAX_BYTES ((size_t)1024 * 1024)
 /* Of the process, for all connections together; SQLite then reuses its pages. */
-#define SOFT_HEAP_BYTES (4 * 1024 * 1024)
+#define SOFT_HEAP_BYTES INT64_C(4194304)
 
 /* SQLite would make it readable for everybody; its other files take over this mode. */
 static enum status make_file(struct db_file *file, struct error *err)
