@@ -72,11 +72,23 @@ typedef enum status (*plugin_values_fn)(void *ctx, uint32_t kind, const char *na
                                         const struct sy_cfg_value **out, size_t *nout,
                                         struct error *err);
 
+/* One pointer of each module that serves plugins, kept for it in every instance. */
+enum plugin_slot {
+    PLUGIN_SLOT_CHANNEL = 0,
+    PLUGIN_SLOT_HTTP,
+    PLUGIN_SLOT_FETCH,
+    PLUGIN_SLOT_GATEWAY,
+    PLUGIN_SLOT_SPAWN,
+    PLUGIN_SLOTS
+};
+
 struct plugin_registry_config {
     struct log *log;        /* borrowed; NULL: silent */
     const char *plugin_dir; /* NULL: EXE/../lib/soulacy; copied */
     const struct plugin_service *services; /* borrowed for good */
     size_t nservices;
+    void *slots[PLUGIN_SLOTS]; /* what every new instance's slots hold, so that services
+                                  work from create() on; a module may set another later */
     plugin_values_fn values; /* NULL: no plugin gets values, and required keys fail */
     void *values_ctx;
     /* Called on any thread, once, when an instance has been condemned: have the control
@@ -143,17 +155,8 @@ int32_t plugin_health(struct plugin_instance *p, char text[256]);
 
 /* ---- for modules behind a service table -------------------------------------------- */
 
-/* One pointer for each module that keeps something for an instance. Set it once, on the
- * control thread, before the instance starts; the module frees what is behind it after
- * the registry is gone. */
-enum plugin_slot {
-    PLUGIN_SLOT_CHANNEL = 0,
-    PLUGIN_SLOT_HTTP,
-    PLUGIN_SLOT_FETCH,
-    PLUGIN_SLOT_GATEWAY,
-    PLUGIN_SLOT_SPAWN,
-    PLUGIN_SLOTS
-};
+/* Set a slot on the control thread, before the instance starts; the module frees what is
+ * behind it after the registry is gone. */
 void plugin_slot_set(struct plugin_instance *p, enum plugin_slot slot, void *value);
 void *plugin_slot(const struct plugin_instance *p, enum plugin_slot slot);
 

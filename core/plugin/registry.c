@@ -70,6 +70,7 @@ struct plugin_instance *plugin_instance_new(const struct plugin_registry *r,
     p->services = r->cfg.services;
     p->nservices = r->cfg.nservices;
     p->control = r->control;
+    memcpy(p->slots, r->cfg.slots, sizeof p->slots);
     p->grace_ms = r->cfg.grace_ms > 0 ? r->cfg.grace_ms : 1000;
     p->stop_ms = r->cfg.stop_ms > 0 ? r->cfg.stop_ms : 5000;
     p->log = r->cfg.log;

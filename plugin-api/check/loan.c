@@ -1,0 +1,114 @@
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+/* In: what one call into the plugin borrows. Out: copies of it in pages that cannot be
+ * touched once the call is over, so that a kept pointer ends the check with a line that
+ * names the call. */
+#include "check.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define LOAN_BYTES ((size_t)256 * 1024)
+
+/* What a signal handler may look at: it gets no argument of ours. */
+static struct {
+    const char *volatile now;     /* the call that runs */
+    const char *volatile revoked; /* the call whose loan was revoked last */
+    char *volatile base;
+    volatile size_t size;
+} watch;
+
+static void put(const char *s)
+{
+    ssize_t ignored = write(STDOUT_FILENO, s, strlen(s));
+    (void)ignored;
+}
+
+static void on_crash(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    const char *at = info->si_addr;
+    put("FAIL ");
+    if (number == SIGSEGV && watch.base != NULL && at >= watch.base &&
+        at < watch.base + watch.size) {
+        put("memory that was lent for ");
+        put(watch.revoked != NULL ? watch.revoked : "a call");
+        put(" was used after it had returned");
+    } else {
+        put("it crashed");
+    }
+    put(" (in ");
+    put(watch.now != NULL ? watch.now : "no call");
+    put(")\n");
+    _exit(1);
+}
+
+void loan_watch(void)
+{
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    struct sigaction a;
+    memset(&a, 0, sizeof a);
+    a.sa_sigaction = on_crash;
+    a.sa_flags = SA_SIGINFO;
+    (void)sigemptyset(&a.sa_mask);
+    for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++) {
+        (void)sigaction(fatal[i], &a, NULL);
+    }
+}
+
+void loan_note(const char *what)
+{
+    watch.now = what;
+}
+
+void loan_open(struct loan *l)
+{
+    l->size = LOAN_BYTES;
+    l->used = 0;
+    l->base =
+        mmap(NULL, l->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (l->base == MAP_FAILED) {
+        put("FAIL out of memory\n");
+        _exit(1);
+    }
+}
+
+void *loan_copy(struct loan *l, const void *data, size_t n)
+{
+    size_t at = (l->used + 15) / 16 * 16;
+    if (at > l->size || n > l->size - at) {
+        put("FAIL a loan is larger than expected\n");
+        _exit(1);
+    }
+    if (n > 0) {
+        memcpy(l->base + at, data, n);
+    }
+    l->used = at + n;
+    return l->base + at;
+}
+
+struct sy_str loan_text(struct loan *l, const char *text)
+{
+    size_t n = strlen(text);
+    return (struct sy_str){loan_copy(l, text, n + 1), n};
+}
+
+void loan_revoke(struct loan *l, const char *what)
+{
+    watch.revoked = what;
+    watch.base = l->base;
+    watch.size = l->size;
+    (void)mprotect(l->base, l->size, PROT_NONE);
+}
+
+void loan_close(struct loan *l)
+{
+    if (watch.base == l->base) {
+        watch.base = NULL;
+    }
+    (void)munmap(l->base, l->size);
+    l->base = NULL;
+}
