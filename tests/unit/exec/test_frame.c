@@ -199,8 +199,10 @@ static void bad_payloads(void **state)
         {"\x01\x01\0\0\0x\x00\0\0\0\0", 11}, /* tag 0 */
         {"\x08\0\0\0\0", 5},                 /* unknown tag */
         {"\x01\x01\0\0\0\xff", 6},           /* no UTF-8 */
-        {"\x07\x03\0\0\0256", 8},            /* detail over 255 */
-        {"\x07\x01\0\0\0x", 6},              /* detail no number */
+        {"\x07\x03\0\0\0"
+         "256",
+         8},                    /* detail over 255 */
+        {"\x07\x01\0\0\0x", 6}, /* detail no number */
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct frame_answer a = {.detail = 99};
