@@ -213,7 +213,7 @@ static void evaluate(const struct pass *p, struct entry *e)
     e->problem[0] = '\0';
     e->waits = false;
     buf_init(&text, (size_t)YAML_MAX_BYTES + 1);
-    enum status st = io_read_file(e->file, YAML_MAX_BYTES, &text, &err);
+    enum status st = io_read_file(e->file, (size_t)YAML_MAX_BYTES, &text, &err);
     struct str bytes = buf_str(&text);
     if (st == ST_OK) {
         st = hash_sha256(&bytes, 1, d, &err);

@@ -503,6 +503,38 @@ static void a_new_configuration_reads_all_again(void **state)
     assert_false(refresh(f, true)); /* nothing new: nothing changes */
 }
 
+/* What is no regular file of a sane size neither hangs nor ends anything. */
+static void odd_files_are_told(void **state)
+{
+    struct fixture *f = *state;
+    char path[PATH_MAX];
+    char target[PATH_MAX];
+    size_t size = (size_t)1024 * 1024;
+    char *big = malloc(size + 2);
+    assert_non_null(big);
+    put_agent(f, "good.soul.yaml", "good", "");
+    assert_int_equal(mkfifo(under(f, "fifo.soul.yaml", path), 0600), 0);
+    assert_int_equal(symlink("nowhere", under(f, "dangling.soul.yaml", path)), 0);
+    test_write_file(test_path(&f->dir, "elsewhere", target), "id: linked\n");
+    assert_int_equal(symlink(target, under(f, "linked.soul.yaml", path)), 0);
+    memset(big, '#', size + 1);
+    big[size + 1] = '\0';
+    put(f, "over.soul.yaml", big);
+    memcpy(big, "id: big\n", 8);
+    big[size] = '\0';
+    put(f, "limit.soul.yaml", big);
+    free(big);
+    start(f);
+    assert_int_equal(agents_count(f->snap), 3);
+    assert_non_null(find(f, "good"));
+    assert_non_null(find(f, "linked"));
+    assert_non_null(find(f, "big"));
+    assert_problem(f, "fifo.soul.yaml", false, "not a regular file");
+    assert_problem(f, "over.soul.yaml", false, "larger than");
+    assert_null(state_of(f, "dangling.soul.yaml"));
+    assert_int_equal(f->probs.nerrors, 2);
+}
+
 static void descriptors_are_given_back(void **state)
 {
     struct fixture *f = *state;
@@ -649,6 +681,7 @@ int main(void)
         REGISTRY_TEST(an_edited_tool_file_waits),
         REGISTRY_TEST(a_tool_file_that_was_missing_matches_nothing),
         REGISTRY_TEST(a_new_configuration_reads_all_again),
+        REGISTRY_TEST(odd_files_are_told),
         REGISTRY_TEST(descriptors_are_given_back),
         REGISTRY_TEST(readers_never_see_half_a_set),
         REGISTRY_TEST(survives_failing_allocations),

@@ -415,6 +415,39 @@ static void a_refused_write_leaves_its_batch_alone(void **state)
     assert_int_equal(stats.failures, 1);
 }
 
+/* Writes that nobody waits for cannot pile up without bound, and none that was taken is
+ * lost, not even when the store is closed over them. */
+static void the_queue_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    struct error err = {.text = ""};
+    sqlite3 *outside = NULL;
+    char name[32];
+    int taken = 0;
+    enum status st = ST_OK;
+    open_store(f);
+    assert_int_equal(sqlite3_open(f->db, &outside), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(outside, "BEGIN IMMEDIATE", NULL, NULL, NULL),
+                     SQLITE_OK);
+    while (st == ST_OK && taken < 5000) {
+        snprintf(name, sizeof(name), "v%d", taken);
+        st = store_put_later(f->store, name, STR_LIT("x"), &err);
+        taken += st == ST_OK ? 1 : 0;
+    }
+    assert_int_equal(sqlite3_exec(outside, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(outside);
+    assert_int_equal(st, ST_BUSY);
+    assert_says(&err, "overloaded");
+    assert_in_range(taken, 1024, 1024 + 128);
+    store_close(f->store);
+    open_store(f);
+    for (int i = 0; i < taken; i++) {
+        struct str v;
+        snprintf(name, sizeof(name), "v%d", i);
+        assert_int_equal(store_get(f->store, name, f->arena, &v, &err), ST_OK);
+    }
+}
+
 #define FAULT_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -428,6 +461,7 @@ int main(void)
         FAULT_TEST(a_damaged_file_is_told_and_got_over),
         FAULT_TEST(a_moved_file_is_told_and_never_made_anew),
         FAULT_TEST(a_refused_write_leaves_its_batch_alone),
+        FAULT_TEST(the_queue_is_bounded),
     };
     signal(SIGXFSZ, SIG_IGN); /* a write over the limit fails instead */
     return cmocka_run_group_tests(tests, NULL, NULL);
