@@ -23,10 +23,17 @@ struct check_route {
     char method[16], path[256];
 };
 
+/* Memory that is lent for one call: see loan.c. */
+struct loan {
+    char *base;
+    size_t size, used;
+};
+
 struct sy_http {
     struct check *check;
     const struct check_route *route;
     bool begun, ended;
+    struct loan loan; /* what the request's spans point to, until end() */
 };
 
 struct check_child {
@@ -78,16 +85,13 @@ void check_process_compare(struct check *c, const struct check_process *before,
 
 /* ---- loan.c: memory that is lent for one call ---- */
 
-struct loan {
-    char *base;
-    size_t size, used;
-};
 /* Room for what one call borrows. Ends the program when there is none. */
 void loan_open(struct loan *l);
 void *loan_copy(struct loan *l, const void *data, size_t n);
 struct sy_str loan_text(struct loan *l, const char *text);
 /* The call is over: touching it ends the program with a line that names `what`. */
 void loan_revoke(struct loan *l, const char *what);
+/* Give back what was not revoked. */
 void loan_close(struct loan *l);
 /* Have a touch of a revoked loan, or any crash, end in a line and exit status 1. */
 void loan_watch(void);

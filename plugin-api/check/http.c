@@ -177,42 +177,40 @@ static bool is_open(struct check *c, const struct sy_http *h)
     return open;
 }
 
-/* One request with a body that few will understand. The span of a request is good until
- * end(), so its loan is revoked only if the handle was ended when handle() returned. */
+/* One request with a body that few will understand. Its spans are good until end(): the
+ * loan of a handle that is still open is kept until the plugin has stopped. */
 static void request(struct check *c, const struct check_route *r, const char *body)
 {
-    struct loan l;
     struct sy_http *h = new_handle(c, r);
     if (h == NULL) {
         return;
     }
-    loan_open(&l);
+    loan_open(&h->loan);
     struct sy_request q;
     memset(&q, 0, sizeof q);
     q.size = sizeof q;
     q.authenticated = r->route.auth == SY_AUTH_KEY ? 1 : 0;
     q.http = h;
-    q.method = loan_text(&l, r->method);
-    q.path = loan_text(&l, r->path);
-    q.query = loan_text(&l, "a=1&b=%20");
-    q.body = loan_text(&l, body);
-    q.peer = loan_text(&l, "192.0.2.1");
-    q.request_id = loan_text(&l, "check");
-    const struct sy_request *lent = loan_copy(&l, &q, sizeof q);
+    q.method = loan_text(&h->loan, r->method);
+    q.path = loan_text(&h->loan, r->path);
+    q.query = loan_text(&h->loan, "a=1&b=%20");
+    q.body = loan_text(&h->loan, body);
+    q.peer = loan_text(&h->loan, "192.0.2.1");
+    q.request_id = loan_text(&h->loan, "check");
+    const struct sy_request *lent = loan_copy(&h->loan, &q, sizeof q);
     loan_note("a route's handle()");
     r->route.handle(r->route.ctx, lent);
     if (is_open(c, h) && r->route.message != NULL) {
         loan_note("a route's message()");
-        r->route.message(r->route.ctx, h, loan_text(&l, body));
+        r->route.message(r->route.ctx, h, loan_text(&h->loan, body));
     }
     if (is_open(c, h) && r->route.gone != NULL) {
         loan_note("a route's gone()");
         r->route.gone(r->route.ctx, h);
     }
     if (!is_open(c, h)) {
-        loan_revoke(&l, "a request");
+        loan_revoke(&h->loan, "a request");
     }
-    loan_close(&l);
 }
 
 void check_http_requests(struct check *c)
@@ -232,6 +230,7 @@ void check_http_done(struct check *c)
     (void)pthread_mutex_lock(&c->lock);
     for (size_t i = 0; i < c->nhandles; i++) {
         open += c->handles[i].ended ? 0 : 1;
+        loan_close(&c->handles[i].loan);
     }
     c->nhandles = 0;
     c->nroutes = 0;

@@ -13,12 +13,20 @@
 
 #define LOAN_BYTES ((size_t)256 * 1024)
 
-/* What a signal handler may look at: it gets no argument of ours. */
+/* The last revoked loans stay where they are, so that their addresses are not given out
+ * again while a plugin may still hold them. */
+#define REVOKED 64
+
+/* What a signal handler may look at: it gets no argument of ours. Filled in by the thread
+ * that calls the plugin; a plugin's own thread may fault at any time. */
 static struct {
-    const char *volatile now;     /* the call that runs */
-    const char *volatile revoked; /* the call whose loan was revoked last */
-    char *volatile base;
-    volatile size_t size;
+    const char *volatile now; /* the call that runs */
+    struct {
+        const char *volatile what;
+        char *volatile base;
+        volatile size_t size;
+    } revoked[REVOKED];
+    size_t next;
 } watch;
 
 static void put(const char *s)
@@ -27,15 +35,26 @@ static void put(const char *s)
     (void)ignored;
 }
 
+/* The call for which the memory at this address was lent; NULL when it was not. */
+static const char *lent_for(const char *at)
+{
+    for (size_t i = 0; i < REVOKED; i++) {
+        const char *base = watch.revoked[i].base;
+        if (base != NULL && at >= base && at < base + watch.revoked[i].size) {
+            return watch.revoked[i].what;
+        }
+    }
+    return NULL;
+}
+
 static void on_crash(int number, siginfo_t *info, void *context)
 {
     (void)context;
-    const char *at = info->si_addr;
+    const char *what = number == SIGSEGV ? lent_for(info->si_addr) : NULL;
     put("FAIL ");
-    if (number == SIGSEGV && watch.base != NULL && at >= watch.base &&
-        at < watch.base + watch.size) {
+    if (what != NULL) {
         put("memory that was lent for ");
-        put(watch.revoked != NULL ? watch.revoked : "a call");
+        put(what);
         put(" was used after it had returned");
     } else {
         put("it crashed");
@@ -98,17 +117,23 @@ struct sy_str loan_text(struct loan *l, const char *text)
 
 void loan_revoke(struct loan *l, const char *what)
 {
-    watch.revoked = what;
-    watch.base = l->base;
-    watch.size = l->size;
+    size_t i = watch.next++ % REVOKED;
+    if (watch.revoked[i].base != NULL) {
+        char *old = watch.revoked[i].base;
+        watch.revoked[i].base = NULL;
+        (void)munmap(old, watch.revoked[i].size);
+    }
     (void)mprotect(l->base, l->size, PROT_NONE);
+    watch.revoked[i].what = what;
+    watch.revoked[i].size = l->size;
+    watch.revoked[i].base = l->base;
+    l->base = NULL;
 }
 
 void loan_close(struct loan *l)
 {
-    if (watch.base == l->base) {
-        watch.base = NULL;
+    if (l->base != NULL) {
+        (void)munmap(l->base, l->size);
+        l->base = NULL;
     }
-    (void)munmap(l->base, l->size);
-    l->base = NULL;
 }

@@ -29,6 +29,7 @@
 struct bad {
     const struct sy_host *host;
     const struct sy_host_channel *channel;
+    const struct sy_host_spawn *spawn;
 };
 
 #ifndef BAD_CREATE_FAILS
@@ -63,6 +64,7 @@ static inline sy_status bad_create(const struct sy_host *host,
     }
     b->host = host;
     b->channel = host->service(host->ctx, SY_HOST_CHANNEL_ID);
+    b->spawn = host->service(host->ctx, SY_HOST_SPAWN_ID);
     *out = b;
     return SY_OK;
 }
