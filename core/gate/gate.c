@@ -2,8 +2,9 @@
  * from deny: a message is admitted only by the last row. Pure: no file, clock or socket. */
 #include "gate/gate.h"
 
-#include "base/mem.h"
 #include "gate/rows.h"
+
+#define ORIGIN_MAX ((size_t)64 * 1024) /* bytes of an origin's texts */
 
 struct admitted {
     const struct soul *soul;
@@ -120,7 +121,7 @@ bool gate_trigger_fits(enum trigger trigger, enum gate_entry entry)
     case ENTRY_CLI:
         return true;
     case ENTRY_COUNT_:
-    default:
+    default: /* a way in that is not in the table serves nobody */
         return false;
     }
 }
@@ -199,43 +200,38 @@ static void activation_facts(const struct config_channel *ch, const struct origi
     f->phrase_found = gate_phrase(*text, str_c(ch->trigger_phrase), text) || !from->group;
 }
 
-static enum status copy_str(struct arena *a, struct str *s)
+/* Makes *s a copy that lives in the arena; failure is kept in *failed. */
+static void keep(struct arena *a, struct str *s, bool *failed)
 {
-    const char *p = arena_dup(a, *s);
-
-    if (p == NULL) {
-        return ST_NOMEM;
-    }
-    s->ptr = p;
-    return ST_OK;
+    s->ptr = arena_dup(a, *s);
+    *failed = *failed || s->ptr == NULL;
 }
 
 static enum status make_admitted(const struct soul *soul, const struct origin *from,
                                  struct str text, bool passphrase_ok,
                                  struct admitted **out)
 {
-    struct arena *arena = arena_new(text.len + 64 * 1024);
+    struct arena *arena = arena_new(text.len + ORIGIN_MAX);
     struct admitted *a = arena != NULL ? arena_alloc(arena, sizeof(*a)) : NULL;
+    bool failed = a == NULL;
 
-    if (a == NULL) {
-        goto fail;
+    if (!failed) {
+        *a = (struct admitted){soul, *from, text, passphrase_ok, arena};
+        a->from.sender_ids = NULL; /* of use to activation only */
+        a->from.nsender_ids = 0;
+        keep(arena, &a->text, &failed);
+        keep(arena, &a->from.channel, &failed);
+        keep(arena, &a->from.sender, &failed);
+        keep(arena, &a->from.sender_name, &failed);
+        keep(arena, &a->from.conversation, &failed);
+        keep(arena, &a->from.peer, &failed);
     }
-    *a = (struct admitted){soul, *from, text, passphrase_ok, arena};
-    a->from.sender_ids = NULL;
-    a->from.nsender_ids = 0;
-    if (copy_str(arena, &a->text) != ST_OK ||
-        copy_str(arena, &a->from.channel) != ST_OK ||
-        copy_str(arena, &a->from.sender) != ST_OK ||
-        copy_str(arena, &a->from.sender_name) != ST_OK ||
-        copy_str(arena, &a->from.conversation) != ST_OK ||
-        copy_str(arena, &a->from.peer) != ST_OK) {
-        goto fail;
+    if (failed) {
+        arena_free(arena);
+        return ST_NOMEM;
     }
     *out = a;
     return ST_OK;
-fail:
-    arena_free(arena);
-    return ST_NOMEM;
 }
 
 enum status gate_admit(const struct soul *soul, const struct config_channel *channel,

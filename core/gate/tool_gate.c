@@ -292,9 +292,14 @@ struct verdict gate_offer(const struct admitted *a, const struct gate_policy *p,
     return gate_call_decide(&f);
 }
 
-/* What a denied or asking verdict tells the model. */
-static enum status refuse(const struct verdict *v, struct str name, struct error *err)
+/* What a denied or asking verdict tells the model. why: of bad arguments. */
+static enum status refuse(const struct verdict *v, struct str name,
+                          const struct error *why, struct error *err)
 {
+    if (str_eq_c(STR_LIT("arguments"), v->row->id)) {
+        return error_set(err, why->status == ST_NOMEM ? ST_NOMEM : ST_REFUSED,
+                         "tool %.*s: %s", STR_ARG(name), why->text);
+    }
     if (v->answer == GATE_ASK) {
         return error_set(err, ST_REFUSED, "tool %.*s needs an operator's approval",
                          STR_ARG(name));
@@ -350,10 +355,7 @@ enum status gate_call(const struct admitted *a, const struct gate_policy *p,
     if (v->answer == GATE_ALLOW) {
         return make_approved(a, tool, args, out, err);
     }
-    if (tool != NULL && !f.arguments_valid && f.offered) {
-        return error_set(err, ST_REFUSED, "tool %.*s: %s", STR_ARG(req->name), why.text);
-    }
-    return refuse(v, req->name, err);
+    return refuse(v, req->name, &why, err);
 }
 
 enum status gate_explain(const struct soul *soul, const struct gate_policy *p,
@@ -365,19 +367,19 @@ enum status gate_explain(const struct soul *soul, const struct gate_policy *p,
     struct call_request req = {name, args, true, false};
     struct admitted *a = NULL;
     struct approved *approved = NULL;
-    struct error ignored;
+    enum status st = gate_suppose(soul, from, &a);
 
-    if (gate_suppose(soul, from, &a) != ST_OK) {
-        return error_set(err, ST_NOMEM, "out of memory");
+    if (st != ST_OK) {
+        return error_set(err, st, "out of memory for a verdict");
     }
     if (args.len == 0 && tool != NULL) {
         *v = gate_offer(a, p, tool);
     } else {
-        (void)!gate_call(a, p, tools, &req, v, &approved, &ignored);
+        st = gate_call(a, p, tools, &req, v, &approved, err);
         approved_free(approved);
     }
     admitted_free(a);
-    return ST_OK;
+    return st == ST_REFUSED ? ST_OK : st; /* a refusal is an answer */
 }
 
 void approved_free(struct approved *c)

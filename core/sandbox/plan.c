@@ -7,13 +7,17 @@
 #include "gate/gate.h"
 
 #include <soulacy/executor.h>
+
+#include <inttypes.h>
 #include <string.h>
 
 #define MIB (UINT64_C(1024) * 1024)
 #define PLAN_ARENA_MAX (96 * MIB)
+#define KEY_TEXT_MAX ((size_t)MIB)
 
 struct plan {
     struct arena *arena;
+    bool failed; /* the arena ran dry: sticky while the plan is being made */
     struct launch_spec launch;
     struct plan_call call;
 };
@@ -66,67 +70,76 @@ static uint64_t must_bits(const struct launch_spec *l)
     return must;
 }
 
-/* Copies n strings into the arena; NULL when out of memory. */
-static const char **copy_list(struct arena *a, const char *const *items, size_t n,
-                              size_t spare)
+static void *keep_array(struct plan *p, size_t n, size_t size)
 {
-    const char **out = arena_array(a, n + spare + 1, sizeof(*out));
+    void *out = arena_array(p->arena, n + 1, size);
 
-    for (size_t i = 0; out != NULL && i < n; i++) {
-        out[i] = arena_dup(a, str_c(items[i]));
-        if (out[i] == NULL) {
-            return NULL;
-        }
+    p->failed = p->failed || out == NULL;
+    return out;
+}
+
+static struct str keep(struct plan *p, struct str s)
+{
+    char *copy = arena_dup(p->arena, s);
+
+    p->failed = p->failed || copy == NULL;
+    return str_n(copy, copy != NULL ? s.len : 0);
+}
+
+static const char *keep_c(struct plan *p, const char *s)
+{
+    return keep(p, str_c(s)).ptr;
+}
+
+/* Copies of n strings, with room for spare more. *kept: how many are there, also after a
+ * failure, so that they can be wiped. */
+static const char **keep_list(struct plan *p, const char *const *items, size_t n,
+                              size_t spare, size_t *kept)
+{
+    const char **out = keep_array(p, n + spare, sizeof(*out));
+
+    *kept = 0;
+    for (size_t i = 0; i < n && !p->failed; i++) {
+        out[i] = keep_c(p, items[i]);
+        *kept += p->failed ? 0 : 1;
     }
     return out;
 }
 
-static bool same_name(const char *pair, const char *other)
-{
-    const char *eq = strchr(pair, '=');
-    size_t n = eq != NULL ? (size_t)(eq - pair) : strlen(pair);
-
-    return strncmp(pair, other, n) == 0 && (other[n] == '=' || other[n] == '\0');
-}
-
+/* The agent names that variable in its `env`: the value that counts is its own. */
 static bool agent_lists(const struct soul *soul, const char *pair)
 {
+    size_t n = str_find_char(str_c(pair), '=');
+
     for (size_t i = 0; i < soul->env.n; i++) {
-        if (same_name(pair, soul->env.items[i])) {
+        if (str_eq(str_c(soul->env.items[i]), str_n(pair, n))) {
             return true;
         }
     }
     return false;
 }
 
-static enum status fill_env(const struct soul *soul, const struct plan_policy *p,
-                            struct arena *a, struct launch_spec *l)
+static void fill_env(const struct soul *soul, const struct plan_policy *policy,
+                     struct plan *p)
 {
-    const char **env = copy_list(a, p->base_env, p->nbase_env, NPINS);
+    struct launch_spec *l = &p->launch;
+    const char **env = keep_list(p, policy->base_env, policy->nbase_env, NPINS, &l->nenv);
 
-    if (env == NULL) {
-        return ST_NOMEM;
-    }
-    l->nenv = p->nbase_env;
-    if (l->isolation != ISOLATION_NONE) {
-        for (size_t i = 0; i < NPINS; i++) {
-            if (!agent_lists(soul, thread_pins[i])) {
-                env[l->nenv++] = thread_pins[i];
-            }
+    for (size_t i = 0; i < NPINS && l->isolation != ISOLATION_NONE && !p->failed; i++) {
+        if (!agent_lists(soul, thread_pins[i])) {
+            env[l->nenv++] = thread_pins[i];
         }
     }
     l->env = env;
-    return ST_OK;
 }
 
-static enum status fill_argv(const struct plan_policy *p, struct arena *a,
-                             struct launch_spec *l)
+static void fill_argv(const struct plan_policy *policy, struct plan *p)
 {
-    const char *const argv[] = {p->python->path, "-I", "-S", "-c", p->bootstrap};
+    const char *const argv[] = {policy->python->path, "-I", "-S", "-c",
+                                policy->bootstrap};
 
-    l->nargv = sizeof(argv) / sizeof(argv[0]);
-    l->argv = copy_list(a, argv, l->nargv, 0);
-    return l->argv != NULL ? ST_OK : ST_NOMEM;
+    p->launch.argv =
+        keep_list(p, argv, sizeof(argv) / sizeof(argv[0]), 0, &p->launch.nargv);
 }
 
 /* True when inner is outer or lies below it. Both real paths. */
@@ -144,7 +157,7 @@ static bool contains(const char *outer, const char *inner)
 static enum status check_folder(const struct plan_policy *p, const char *folder,
                                 struct error *err)
 {
-    for (size_t i = 0; folder != NULL && i < p->nprotected; i++) {
+    for (size_t i = 0; i < p->nprotected; i++) {
         if (contains(folder, p->protected_paths[i])) {
             return error_set(err, ST_REFUSED,
                              "the tool's folder also holds the gateway's own files; put "
@@ -154,50 +167,62 @@ static enum status check_folder(const struct plan_policy *p, const char *folder,
     return ST_OK;
 }
 
-static enum status add_path(struct arena *a, struct spawn_path *paths, size_t *n,
-                            const char *path, bool writable)
+/* What only a fenced run can break, or only an agent can ask for. */
+static enum status check_policy(const struct soul *soul, const struct plan_policy *p,
+                                const char *folder, struct error *err)
 {
-    char *copy = arena_dup(a, str_c(path));
+    const struct str_list *allowed = &p->cfg->executor.allowed_backends;
+    bool named = soul->backend == NULL;
 
-    if (copy == NULL) {
-        return ST_NOMEM;
+    for (size_t i = 0; i < allowed->n; i++) {
+        named = named || str_eq(str_c(soul->backend), str_c(allowed->items[i]));
     }
-    paths[*n] = (struct spawn_path){copy, writable};
-    (*n)++;
-    return ST_OK;
-}
-
-static enum status add_paths(struct arena *a, struct spawn_path *paths, size_t *n,
-                             const struct str_list *list, bool writable)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        if (add_path(a, paths, n, list->items[i], writable) != ST_OK) {
-            return ST_NOMEM;
-        }
+    if (!named) {
+        return error_set(err, ST_REFUSED,
+                         "the agent's execution.backend %s is not in "
+                         "executor.allowed_backends",
+                         soul->backend);
     }
-    return ST_OK;
-}
-
-static enum status fill_paths(const struct plan_policy *p, const char *folder,
-                              struct arena *a, struct launch_spec *l)
-{
-    const struct config_sandbox *s = &p->cfg->runtime.sandbox;
-    size_t most = p->python->paths.n + s->read_paths.n + s->write_paths.n + 1;
-    struct spawn_path *paths = arena_array(a, most, sizeof(*paths));
-
-    if (l->isolation == ISOLATION_NONE) {
+    if (folder == NULL || p->cfg->runtime.sandbox.isolation == ISOLATION_NONE) {
         return ST_OK;
     }
-    if (paths == NULL ||
-        add_paths(a, paths, &l->npaths, &p->python->paths, false) != ST_OK ||
-        add_paths(a, paths, &l->npaths, &s->read_paths, false) != ST_OK ||
-        add_paths(a, paths, &l->npaths, &s->write_paths, true) != ST_OK ||
-        (folder != NULL && add_path(a, paths, &l->npaths, folder, false) != ST_OK)) {
-        return ST_NOMEM;
+    return check_folder(p, folder, err);
+}
+
+static void add_path(struct plan *p, struct spawn_path *paths, const char *path,
+                     bool writable)
+{
+    paths[p->launch.npaths++] = (struct spawn_path){keep_c(p, path), writable};
+}
+
+static void add_paths(struct plan *p, struct spawn_path *paths,
+                      const struct str_list *list, bool writable)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        add_path(p, paths, list->items[i], writable);
     }
-    l->paths = paths;
-    l->work_root = arena_dup(a, str_c(p->work_root));
-    return l->work_root != NULL ? ST_OK : ST_NOMEM;
+}
+
+/* What a fenced process may see, and where its work folder is made. */
+static void fill_paths(const struct plan_policy *policy, const char *folder,
+                       struct plan *p)
+{
+    const struct config_sandbox *s = &policy->cfg->runtime.sandbox;
+    const struct str_list *python = &policy->python->paths;
+    size_t most = python->n + s->read_paths.n + s->write_paths.n + 1;
+    struct spawn_path *paths = keep_array(p, most, sizeof(*paths));
+
+    if (p->failed) {
+        return;
+    }
+    add_paths(p, paths, python, false);
+    add_paths(p, paths, &s->read_paths, false);
+    add_paths(p, paths, &s->write_paths, true);
+    if (folder != NULL) {
+        add_path(p, paths, folder, false);
+    }
+    p->launch.paths = paths;
+    p->launch.work_root = keep_c(p, policy->work_root);
 }
 
 static void key_text(struct buf *b, const char *s)
@@ -216,20 +241,24 @@ static void key_list(struct buf *b, const char *const *items, size_t n)
     }
 }
 
+static void key_numbers(struct buf *b, const struct launch_spec *l)
+{
+    buf_addf(b, "i%d l%d n%d m%" PRIx64 " u%" PRIu32 " g%" PRIu32 " ", (int)l->isolation,
+             (int)l->limits_must_hold, (int)l->network, l->must, l->uid, l->gid);
+    buf_addf(b, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ",
+             l->cpu_seconds, l->mem_bytes, l->open_files, l->file_bytes, l->processes);
+}
+
 static enum status fill_key(struct launch_spec *l, struct error *err)
 {
-    unsigned char digest[SHA256_LEN];
+    unsigned char digest[SHA256_LEN] = {0};
     struct str part;
     struct buf b;
     enum status st;
 
-    buf_init(&b, MIB);
+    buf_init(&b, KEY_TEXT_MAX);
     key_text(&b, l->backend);
-    buf_addf(&b, "i%d l%d n%d m%llx u%u g%u ", (int)l->isolation, l->limits_must_hold,
-             l->network, (unsigned long long)l->must, l->uid, l->gid);
-    buf_addf(&b, "%llu %llu %llu %llu %llu ", (unsigned long long)l->cpu_seconds,
-             (unsigned long long)l->mem_bytes, (unsigned long long)l->open_files,
-             (unsigned long long)l->file_bytes, (unsigned long long)l->processes);
+    key_numbers(&b, l);
     key_list(&b, l->argv, l->nargv);
     key_list(&b, l->env, l->nenv);
     buf_addf(&b, "[%zu]", l->npaths);
@@ -238,124 +267,64 @@ static enum status fill_key(struct launch_spec *l, struct error *err)
         key_text(&b, l->paths[i].path);
     }
     key_text(&b, l->work_root);
-    st = buf_status(&b);
     part = buf_str(&b);
-    if (st == ST_OK) {
-        st = hash_sha256(&part, 1, digest, err);
-    }
-    if (st == ST_OK) {
-        hash_hex(digest, l->key);
-    }
+    st = buf_status(&b) == ST_OK
+             ? hash_sha256(&part, 1, digest, err)
+             : error_set(err, buf_status(&b),
+                         "the tool's environment and paths are too much for a plan");
+    hash_hex(digest, l->key);
     buf_done(&b);
     return st;
 }
 
-static enum status fill_launch(const struct soul *soul, const struct plan_policy *p,
-                               const char *folder, struct plan *plan, struct error *err)
+static void fill_launch(const struct soul *soul, const struct plan_policy *policy,
+                        const char *folder, struct plan *p)
 {
-    const struct config_sandbox *s = &p->cfg->runtime.sandbox;
-    const char *backend =
-        soul->backend != NULL ? soul->backend : p->cfg->executor.backend;
-    struct launch_spec *l = &plan->launch;
+    const struct config_sandbox *s = &policy->cfg->runtime.sandbox;
+    struct launch_spec *l = &p->launch;
 
-    l->backend = arena_dup(plan->arena, str_c(backend));
+    l->backend =
+        keep_c(p, soul->backend != NULL ? soul->backend : policy->cfg->executor.backend);
     l->isolation = s->isolation;
     l->network = s->isolation == ISOLATION_NONE || s->network;
     l->uid = l->gid = SPAWN_KEEP_ID;
-    if (p->root_gateway && s->isolation != ISOLATION_NONE) {
-        l->uid = p->drop_uid;
-        l->gid = p->drop_gid;
+    if (policy->root_gateway && s->isolation != ISOLATION_NONE) {
+        l->uid = policy->drop_uid;
+        l->gid = policy->drop_gid;
     }
     fill_limits(s, l);
     l->must = must_bits(l);
-    if (l->backend == NULL || fill_argv(p, plan->arena, l) != ST_OK ||
-        fill_env(soul, p, plan->arena, l) != ST_OK ||
-        fill_paths(p, folder, plan->arena, l) != ST_OK) {
-        return error_set(err, ST_NOMEM, "out of memory for a plan");
+    fill_argv(policy, p);
+    fill_env(soul, policy, p);
+    if (s->isolation != ISOLATION_NONE) {
+        fill_paths(policy, folder, p);
     }
-    return fill_key(l, err);
 }
 
-static enum status copy_view(struct arena *a, struct str *s)
+static void fill_call(const struct approved *call, const struct plan_policy *policy,
+                      const struct tool_source *source, const char *run_id,
+                      struct plan *p)
 {
-    const char *p = arena_dup(a, *s);
-
-    if (p == NULL) {
-        return ST_NOMEM;
-    }
-    s->ptr = p;
-    return ST_OK;
-}
-
-static enum status fill_call(const struct approved *call, const struct plan_policy *p,
-                             const struct tool_source *source, const char *run_id,
-                             struct plan *plan)
-{
-    const struct soul *soul = admitted_soul(approved_by(call));
     const struct soul_tool *tool = approved_tool(call)->python;
-    struct plan_call *c = &plan->call;
-    struct arena *a = plan->arena;
+    const struct config *cfg = policy->cfg;
+    struct plan_call *c = &p->call;
 
-    c->run_id = arena_dup(a, str_c(run_id));
-    c->agent_id = arena_dup(a, str_c(soul->id));
-    c->tool_name = arena_dup(a, str_c(tool->name));
-    c->source = source->text;
-    c->filename = arena_dup(a, str_c(source->filename));
-    c->function = arena_dup(a, str_c(tool->function));
-    c->args = approved_args(call);
-    c->env = copy_list(a, p->agent_env, p->nagent_env, 0);
-    c->nenv = c->env != NULL ? p->nagent_env : 0;
+    c->run_id = keep_c(p, run_id);
+    c->agent_id = keep_c(p, admitted_soul(approved_by(call))->id);
+    c->tool_name = keep_c(p, tool->name);
+    c->source = keep(p, source->text);
+    c->filename = keep_c(p, source->filename);
+    c->function = keep_c(p, tool->function);
+    c->args = keep(p, approved_args(call));
+    c->env = keep_list(p, policy->agent_env, policy->nagent_env, 0, &c->nenv);
     c->timeout_ms =
-        tool->timeout_ms > 0 ? tool->timeout_ms : p->cfg->runtime.tool_timeout_ms;
-    if (c->timeout_ms > p->max_timeout_ms) {
-        c->timeout_ms = p->max_timeout_ms;
+        tool->timeout_ms > 0 ? tool->timeout_ms : cfg->runtime.tool_timeout_ms;
+    if (c->timeout_ms > policy->max_timeout_ms) {
+        c->timeout_ms = policy->max_timeout_ms;
     }
     c->retries = (uint32_t)tool->retries;
     c->retry_backoff_ms = tool->retry_backoff_ms;
-    c->max_output_bytes = (size_t)p->cfg->runtime.max_tool_output_kb * 1024;
-    if (c->run_id == NULL || c->agent_id == NULL || c->tool_name == NULL ||
-        c->filename == NULL || c->function == NULL || c->env == NULL ||
-        copy_view(a, &c->source) != ST_OK || copy_view(a, &c->args) != ST_OK) {
-        return ST_NOMEM;
-    }
-    return ST_OK;
-}
-
-enum status plan_build(const struct approved *call, const struct plan_policy *policy,
-                       const struct tool_source *source, const char *run_id,
-                       struct plan **out, struct error *err)
-{
-    const struct soul *soul = admitted_soul(approved_by(call));
-    struct arena *arena = NULL;
-    struct plan *plan = NULL;
-    enum status st;
-
-    if (approved_tool(call)->kind != TOOL_PYTHON) {
-        return error_set(err, ST_INVALID, "a plan is for Python tools");
-    }
-    if (policy->cfg->runtime.sandbox.isolation != ISOLATION_NONE) {
-        st = check_folder(policy, source->folder, err);
-        if (st != ST_OK) {
-            return st;
-        }
-    }
-    arena = arena_new(PLAN_ARENA_MAX);
-    plan = arena != NULL ? arena_alloc(arena, sizeof(*plan)) : NULL;
-    if (plan == NULL) {
-        arena_free(arena);
-        return error_set(err, ST_NOMEM, "out of memory for a plan");
-    }
-    plan->arena = arena;
-    st = fill_launch(soul, policy, source->folder, plan, err);
-    if (st == ST_OK && fill_call(call, policy, source, run_id, plan) != ST_OK) {
-        st = error_set(err, ST_NOMEM, "out of memory for a plan");
-    }
-    if (st != ST_OK) {
-        plan_free(plan);
-        return st;
-    }
-    *out = plan;
-    return ST_OK;
+    c->max_output_bytes = (size_t)cfg->runtime.max_tool_output_kb * 1024;
 }
 
 void plan_free(struct plan *p)
@@ -368,6 +337,50 @@ void plan_free(struct plan *p)
     }
     mem_wipe((char *)(uintptr_t)p->call.args.ptr, p->call.args.len);
     arena_free(p->arena);
+}
+
+static enum status plan_new(struct plan **out, struct error *err)
+{
+    struct arena *arena = arena_new(PLAN_ARENA_MAX);
+    struct plan *p = arena != NULL ? arena_alloc(arena, sizeof(*p)) : NULL;
+
+    if (p == NULL) {
+        arena_free(arena);
+        return error_set(err, ST_NOMEM, "out of memory for a plan");
+    }
+    p->arena = arena;
+    *out = p;
+    return ST_OK;
+}
+
+enum status plan_build(const struct approved *call, const struct plan_policy *policy,
+                       const struct tool_source *source, const char *run_id,
+                       struct plan **out, struct error *err)
+{
+    const struct soul *soul = admitted_soul(approved_by(call));
+    struct plan *p = NULL;
+    enum status st;
+
+    if (approved_tool(call)->kind != TOOL_PYTHON) {
+        return error_set(err, ST_INVALID, "a plan is for Python tools");
+    }
+    st = check_policy(soul, policy, source->folder, err);
+    if (st == ST_OK) {
+        st = plan_new(&p, err);
+    }
+    if (st != ST_OK) {
+        return st;
+    }
+    fill_launch(soul, policy, source->folder, p);
+    fill_call(call, policy, source, run_id, p);
+    st = p->failed ? error_set(err, ST_NOMEM, "out of memory for a plan")
+                   : fill_key(&p->launch, err);
+    if (st != ST_OK) {
+        plan_free(p);
+        return st;
+    }
+    *out = p;
+    return ST_OK;
 }
 
 const struct launch_spec *plan_launch(const struct plan *p)
