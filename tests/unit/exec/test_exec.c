@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 static struct rig rig;
 
@@ -343,6 +344,77 @@ static void out_of_memory(void **state)
     assert_int_equal(rig_leftovers(&rig), 0);
 }
 
+/* No descriptor left for a child: said so, nothing leaked, and the next call works. */
+static void out_of_descriptors(void **state)
+{
+    (void)state;
+    struct plan p;
+    struct rlimit was;
+    plan_of(&p, "def tool(): return 42");
+    expect(&p, EXEC_OK, "42");
+    size_t fds = test_open_fds();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    for (size_t spare = 0; spare < 10; spare++) {
+        struct exec_outcome o;
+        struct rlimit low = {.rlim_cur = (rlim_t)(fds - 3 + spare),
+                             .rlim_max = was.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+        run(&p, &o);
+        bool settled = rig_settle(&rig);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+        assert_true(settled);
+        assert_true(o.cause == EXEC_OK || o.cause == EXEC_UNAVAILABLE);
+        exec_outcome_done(&o);
+    }
+    assert_int_equal(test_open_fds(), fds);
+    expect(&p, EXEC_OK, "42");
+}
+
+/* The helper: our child of that name. */
+static pid_t helper_pid(void)
+{
+    pid_t found = 0;
+    char want[64];
+    snprintf(want, sizeof want, ") S %d ", (int)getpid());
+    DIR *dir = opendir("/proc");
+    assert_non_null(dir);
+    for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir)) {
+        char path[300];
+        char line[512] = "";
+        snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
+        FILE *f = e->d_name[0] >= '1' && e->d_name[0] <= '9' ? fopen(path, "re") : NULL;
+        if (f == NULL) {
+            continue;
+        }
+        if (fgets(line, sizeof line, f) != NULL &&
+            strstr(line, "(soulacy-spawn") != NULL && strstr(line, want) != NULL) {
+            int64_t pid = 0;
+            assert_int_equal(str_to_i64(str_c(e->d_name), 1, INT32_MAX, &pid), ST_OK);
+            found = (pid_t)pid;
+        }
+        fclose(f);
+    }
+    closedir(dir);
+    return found;
+}
+
+/* The helper is killed between two calls: the next one is run by its successor. */
+static void helper_is_killed(void **state)
+{
+    (void)state;
+    struct plan p;
+    struct exec_outcome o;
+    plan_of(&p, "def tool(): return 42");
+    pid_t pid = helper_pid();
+    assert_true(pid > 1);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    run(&p, &o);
+    assert_true(o.cause == EXEC_OK || o.cause == EXEC_UNAVAILABLE);
+    exec_outcome_done(&o);
+    assert_true(rig_settle(&rig));
+    expect(&p, EXEC_OK, "42");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +431,8 @@ int main(void)
         cmocka_unit_test(more_than_places),
         cmocka_unit_test(calls_leave_nothing),
         cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(out_of_descriptors),
+        cmocka_unit_test(helper_is_killed),
     };
     return cmocka_run_group_tests(tests, open_rig, close_rig);
 }
