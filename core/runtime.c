@@ -280,7 +280,7 @@ static enum status open_exec(struct runtime *r, struct error *err)
 
 static enum status open_launches(struct runtime *r, struct error *err)
 {
-    return launches_new(r->spawn, exec_harness(), RUNTIME_MAX_LAUNCHES, &r->launches,
+    return launches_new(r->spawn, exec_preamble(), RUNTIME_MAX_LAUNCHES, &r->launches,
                         err);
 }
 
