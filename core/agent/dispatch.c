@@ -114,6 +114,15 @@ static enum status check_digest(const struct dispatch_call *call,
                      tool->name);
 }
 
+/* __file__ of the tool, so that it finds what lies beside it. Tracebacks show the name. */
+static const char *source_path(const struct source *src, struct arena *a)
+{
+    const char *path =
+        src->folder != NULL ? arena_printf(a, "%s/%s", src->folder, src->filename) : NULL;
+
+    return path != NULL ? path : src->filename;
+}
+
 static enum status make_plan(struct agent_core *core, const struct dispatch_call *call,
                              const struct approved *approved, struct plan **out,
                              struct error *err)
@@ -155,7 +164,7 @@ static enum status make_plan(struct agent_core *core, const struct dispatch_call
         st = check_digest(call, tool, &src, err);
     }
     if (st == ST_OK) {
-        text = (struct tool_source){buf_str(&src.text), src.filename, src.folder};
+        text = (struct tool_source){buf_str(&src.text), source_path(&src, a), src.folder};
         st = plan_build(approved, &policy, &text, call->run_id, out, err);
     }
     source_done(&src);
