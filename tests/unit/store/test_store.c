@@ -436,7 +436,7 @@ static void history_does_not_read_other_sessions(void **state)
     assert_int_equal(say(f->store, key_of("a", "c"), "first"), ST_OK);
     store_close(f->store);
     raw_sql(&f->dir,
-            "PRAGMA synchronous = OFF; BEGIN;"
+            "PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; BEGIN;"
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
             " WHERE i < 1000)"
             " INSERT INTO session SELECT i + 10, 'p' || i, 'b', 'http', 's' || i, '', '',"
@@ -445,7 +445,7 @@ static void history_does_not_read_other_sessions(void **state)
             " WHERE i < 999999)"
             " INSERT INTO message (session, role, at_ms, is_error, run_id, body,"
             " tool_calls, call_id, tool_name)"
-            " SELECT 11 + i % 1000, 1, 1, 0, '', 'text', '', '', '' FROM n;"
+            " SELECT 11 + i / 1000, 1, 1, 0, '', 'text', '', '', '' FROM n;"
             "COMMIT;");
     assert_int_equal(store_open(f->dir.path, &f->store, NULL), ST_OK);
     assert_int_equal(say(f->store, key_of("a", "c"), "last"), ST_OK);
