@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@
 #define NR_MOUNT_SETATTR 442u
 #define NR_QUOTACTL_FD 443u
 #define NR_MEMFD_SECRET 447u
+#define NR_FCHMODAT2 452u
 #define NR_PROCESS_MRELEASE 448u
 #define NR_SET_MEMPOLICY_HOME 450u
 
@@ -275,6 +277,49 @@ static void add_process_rules(struct run *r)
     part_end(r, begin);
 }
 
+/* Without Landlock's right to truncate, opening read-only with O_TRUNC truncates and asks
+ * only for reading. mode is looked at only where flags say that a file is made: elsewhere
+ * it is whatever was in the register. */
+static void rule_open(struct run *r, uint32_t nr, unsigned flags, unsigned mode)
+{
+    size_t begin = part(r, nr);
+
+    if (r->landlock_abi < 3) {
+        load(r, ARG_LOW(flags));
+        emit(r, BPF_ALU | BPF_AND | BPF_K, O_TRUNC | O_ACCMODE, 0, 0);
+        if_equal(r, O_TRUNC, ERR(EPERM));
+    }
+    load(r, ARG_LOW(flags));
+    emit(r, BPF_JMP | BPF_JSET | BPF_K, O_CREAT | (O_TMPFILE & ~O_DIRECTORY), 1, 0);
+    ret(r, SECCOMP_RET_ALLOW);
+    load(r, ARG_LOW(mode));
+    if_any_bit(r, S_ISUID | S_ISGID, ERR(EPERM));
+    ret(r, SECCOMP_RET_ALLOW);
+    part_end(r, begin);
+}
+
+/* A file with a set-id bit in a writable path would outlive the sandbox and give the
+ * user of the tool, which may be the gateway's, to whoever runs it. */
+static void add_mode_rules(struct run *r)
+{
+    const uint32_t bits = S_ISUID | S_ISGID;
+
+    deny_flags(r, SYS_fchmod, 1, bits, ERR(EPERM));
+    deny_flags(r, SYS_fchmodat, 2, bits, ERR(EPERM));
+    deny_flags(r, NR_FCHMODAT2, 2, bits, ERR(EPERM));
+    deny_flags(r, SYS_mknodat, 2, bits, ERR(EPERM));
+#ifdef SYS_chmod
+    deny_flags(r, SYS_chmod, 1, bits, ERR(EPERM));
+    deny_flags(r, SYS_creat, 1, bits, ERR(EPERM));
+    deny_flags(r, SYS_mknod, 1, bits, ERR(EPERM));
+#endif
+    if_equal(r, NR_OPENAT2, ERR(ENOSYS)); /* its mode is behind a pointer */
+    rule_open(r, SYS_openat, 2, 3);
+#ifdef SYS_open
+    rule_open(r, SYS_open, 1, 2);
+#endif
+}
+
 static void add_socket_rules(struct run *r)
 {
     size_t begin = part(r, SYS_socket);
@@ -323,22 +368,6 @@ static void add_old_landlock_rules(struct run *r, uint32_t own_pid)
 
     if (r->landlock_abi < 3) {
         if_equal(r, SYS_truncate, ERR(EPERM));
-        if_equal(r, NR_OPENAT2, ERR(ENOSYS));
-        /* Opening read-only with O_TRUNC truncates and asks only for reading. */
-        begin = part(r, SYS_openat);
-        load(r, ARG_LOW(2));
-        emit(r, BPF_ALU | BPF_AND | BPF_K, O_TRUNC | O_ACCMODE, 0, 0);
-        if_equal(r, O_TRUNC, ERR(EPERM));
-        ret(r, SECCOMP_RET_ALLOW);
-        part_end(r, begin);
-#ifdef SYS_open
-        begin = part(r, SYS_open);
-        load(r, ARG_LOW(1));
-        emit(r, BPF_ALU | BPF_AND | BPF_K, O_TRUNC | O_ACCMODE, 0, 0);
-        if_equal(r, O_TRUNC, ERR(EPERM));
-        ret(r, SECCOMP_RET_ALLOW);
-        part_end(r, begin);
-#endif
     }
     if (r->landlock_abi < 6 && r->plan.level < LEVEL_STRICT) {
         for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
@@ -366,6 +395,7 @@ void filter_build(struct run *r, uint32_t own_pid)
     add_prologue(r);
     add_denied(r);
     add_process_rules(r);
+    add_mode_rules(r);
     add_socket_rules(r);
     add_old_landlock_rules(r, own_pid);
     ret(r, SECCOMP_RET_ALLOW);

@@ -86,7 +86,8 @@ static int close_spawn(void **state)
     return 0;
 }
 
-static int run_all(const char *name, const struct CMUnitTest *tests, size_t n, struct kit *k)
+static int run_all(const char *name, const struct CMUnitTest *tests, size_t n,
+                   struct kit *k)
 {
     struct CMUnitTest *own = mem_array(n, sizeof(*own));
     int failed;
@@ -107,7 +108,8 @@ static int run_all(const char *name, const struct CMUnitTest *tests, size_t n, s
 
 static bool become_nobody(void)
 {
-    return setgroups(0, NULL) == 0 && setresgid(KIT_NOBODY, KIT_NOBODY, KIT_NOBODY) == 0 &&
+    return setgroups(0, NULL) == 0 &&
+           setresgid(KIT_NOBODY, KIT_NOBODY, KIT_NOBODY) == 0 &&
            setresuid(KIT_NOBODY, KIT_NOBODY, KIT_NOBODY) == 0 &&
            prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
 }

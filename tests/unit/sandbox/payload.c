@@ -58,10 +58,11 @@ static int do_facts(void)
     gid_t groups[64];
     int n = getgroups(64, groups);
 
-    (void)printf("uid=%d gid=%d groups=%d session=%d group=%d ppid=%d nnp=%d seccomp=%d\n",
-                 (int)getuid(), (int)getgid(), n, getsid(0) == getpid(),
-                 getpgid(0) == getpid(), (int)getppid(),
-                 prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), prctl(PR_GET_SECCOMP, 0, 0, 0, 0));
+    (void)printf(
+        "uid=%d gid=%d groups=%d session=%d group=%d ppid=%d nnp=%d seccomp=%d\n",
+        (int)getuid(), (int)getgid(), n, getsid(0) == getpid(), getpgid(0) == getpid(),
+        (int)getppid(), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
+        prctl(PR_GET_SECCOMP, 0, 0, 0, 0));
     (void)printf("pid=%d umask=%03o\n", (int)getpid(), (unsigned)umask(0));
     return 0;
 }
@@ -131,7 +132,8 @@ _Noreturn static void do_bomb(void)
 
 static int do_memory(size_t bytes)
 {
-    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     return said(p == MAP_FAILED ? -1 : 0);
 }
@@ -158,7 +160,8 @@ static int do_write_bytes(long bytes)
     }
     (void)signal(SIGXFSZ, SIG_IGN);
     while (done < bytes) {
-        long want = bytes - done < (long)sizeof(block) ? bytes - done : (long)sizeof(block);
+        long want =
+            bytes - done < (long)sizeof(block) ? bytes - done : (long)sizeof(block);
         ssize_t n = write(fd, block, (size_t)want);
 
         if (n <= 0) {
@@ -266,7 +269,6 @@ static int do_kill_old(long pid)
     return said(kill((pid_t)pid, 0));
 }
 
-
 static int system_verbs(const char *v, int n, char **a)
 {
     if (strcmp(v, "socket") == 0 && n == 3) {
@@ -284,7 +286,8 @@ static int system_verbs(const char *v, int n, char **a)
         for (int i = 1; i < n && i < 7; i++) {
             arg[i - 1] = a[i][0] == '-' ? -number(a[i] + 1) : number(a[i]);
         }
-        return said(syscall(number(a[0]), arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]));
+        return said(
+            syscall(number(a[0]), arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]));
     }
     if (strcmp(v, "memfd") == 0) {
         return do_memfd_exec();

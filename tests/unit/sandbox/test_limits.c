@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
-#define FOR_LEVELS(level)                                                                 \
+#define FOR_LEVELS(level) \
     for (enum isolation level = ISOLATION_NONE; level <= ISOLATION_STRICT; level++)
 
 #define MB (1024u * 1024u)
@@ -68,7 +68,8 @@ static void test_file_size(void **state)
     {
         const long at = MB;
 
-        assert_int_equal(number_of(*state, level, "bytes", at - 1, set_file_bytes), at - 1);
+        assert_int_equal(number_of(*state, level, "bytes", at - 1, set_file_bytes),
+                         at - 1);
         assert_int_equal(number_of(*state, level, "bytes", at, set_file_bytes), at);
         assert_int_equal(number_of(*state, level, "bytes", at + 1, set_file_bytes), at);
     }
@@ -133,7 +134,8 @@ static void test_cpu(void **state)
     FOR_LEVELS(level)
     {
         const char *words[8];
-        struct spawn_plan p = kit_plan(k, level, kit_argv(k, "spin", NULL, NULL, NULL, words));
+        struct spawn_plan p =
+            kit_plan(k, level, kit_argv(k, "spin", NULL, NULL, NULL, words));
         struct kit_run r;
 
         p.cpu_seconds = 1;
@@ -148,8 +150,8 @@ static void test_cpu_of_a_stubborn_tool(void **state)
 {
     struct kit *k = *state;
     const char *words[8];
-    struct spawn_plan p =
-        kit_plan(k, ISOLATION_STRICT, kit_argv(k, "stubborn_spin", NULL, NULL, NULL, words));
+    struct spawn_plan p = kit_plan(k, ISOLATION_STRICT,
+                                   kit_argv(k, "stubborn_spin", NULL, NULL, NULL, words));
     struct kit_run r;
 
     p.cpu_seconds = 1;
@@ -173,7 +175,8 @@ static void test_a_limit_that_fails(void **state)
     p.file_bytes = MB;
     kit_run(k, &p, &r);
     assert_int_equal(r.end.exit_code, 6);
-    assert_non_null(strstr(r.err.ptr, "soulacy: warning: limit open_files not applied: "));
+    assert_non_null(
+        strstr(r.err.ptr, "soulacy: warning: limit open_files not applied: "));
     assert_null(strstr(r.layers, "open_files"));
     assert_non_null(strstr(r.layers, "\"file_bytes\":1048576"));
     kit_run_done(&r);
@@ -209,7 +212,8 @@ static void test_limits_cannot_be_raised(void **state)
     {
         const char *words[8];
         struct kit *k = *state;
-        struct spawn_plan p = kit_plan(k, level, kit_argv(k, "raise", NULL, NULL, NULL, words));
+        struct spawn_plan p =
+            kit_plan(k, level, kit_argv(k, "raise", NULL, NULL, NULL, words));
         struct kit_run r;
 
         p.open_files = 50;

@@ -7,14 +7,14 @@
 #include "base/io.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
-#define FOR_LEVELS(level)                                                                 \
+#define FOR_LEVELS(level) \
     for (enum isolation level = ISOLATION_NONE; level <= ISOLATION_STRICT; level++)
 
 static void run_words(struct kit *k, enum isolation level, const char *w1, const char *w2,
@@ -48,7 +48,8 @@ static void test_exit_codes(void **state)
 
 static void test_layers_are_told(void **state)
 {
-    static const char *const marks[] = {"\"isolation\":\"none\"", "landlock:", "\"proc\""};
+    static const char *const marks[] = {"\"isolation\":\"none\"",
+                                        "landlock:", "\"proc\""};
 
     FOR_LEVELS(level)
     {
@@ -69,7 +70,8 @@ static void test_environment_is_exact(void **state)
     {
         const char *words[8];
         static const char *const env[] = {"A=1", "TMPDIR=/nowhere", "B=x=y"};
-        struct spawn_plan p = kit_plan(k, level, kit_argv(k, "env", NULL, NULL, NULL, words));
+        struct spawn_plan p =
+            kit_plan(k, level, kit_argv(k, "env", NULL, NULL, NULL, words));
         struct kit_run r;
         char want[256];
 
@@ -109,7 +111,8 @@ static void test_folder(void **state)
     FOR_LEVELS(level)
     {
         const char *words[8];
-        struct spawn_plan p = kit_plan(k, level, kit_argv(k, "cwd", NULL, NULL, NULL, words));
+        struct spawn_plan p =
+            kit_plan(k, level, kit_argv(k, "cwd", NULL, NULL, NULL, words));
         struct kit_run r;
 
         kit_run(k, &p, &r);
@@ -141,7 +144,8 @@ static void test_identity(void **state)
         bool drop = level != ISOLATION_NONE && geteuid() == 0;
 
         run_words(*state, level, "facts", NULL, &r);
-        (void)snprintf(want, sizeof(want), "uid=%d gid=%d ", drop ? (int)KIT_NOBODY : (int)getuid(),
+        (void)snprintf(want, sizeof(want), "uid=%d gid=%d ",
+                       drop ? (int)KIT_NOBODY : (int)getuid(),
                        drop ? (int)KIT_NOBODY : (int)getgid());
         assert_memory_equal(r.out.ptr, want, strlen(want));
         assert_non_null(strstr(r.out.ptr, "session=1 group=1"));
@@ -179,7 +183,8 @@ static void test_streams(void **state)
     FOR_LEVELS(level)
     {
         const char *words[8];
-        struct spawn_plan p = kit_plan(k, level, kit_argv(k, "cat", NULL, NULL, NULL, words));
+        struct spawn_plan p =
+            kit_plan(k, level, kit_argv(k, "cat", NULL, NULL, NULL, words));
         struct child *c = NULL;
         static char text[65536];
         size_t sent = 0, got = 0;
@@ -311,7 +316,8 @@ static void test_deadline(void **state)
     FOR_LEVELS(level)
     {
         const char *words[8];
-        struct spawn_plan p = kit_plan(k, level, kit_argv(k, "wait", NULL, NULL, NULL, words));
+        struct spawn_plan p =
+            kit_plan(k, level, kit_argv(k, "wait", NULL, NULL, NULL, words));
         int64_t begin = clock_mono_ms();
         struct kit_run r;
 
@@ -336,7 +342,8 @@ static void test_kill(void **state)
     FOR_LEVELS(level)
     {
         const char *words[8];
-        struct spawn_plan p = kit_plan(k, level, kit_argv(k, "wait", NULL, NULL, NULL, words));
+        struct spawn_plan p =
+            kit_plan(k, level, kit_argv(k, "wait", NULL, NULL, NULL, words));
         struct child *c = NULL;
         struct spawn_exit end;
 
@@ -355,8 +362,8 @@ static void test_reap_may_time_out(void **state)
 {
     struct kit *k = *state;
     const char *words[8];
-    struct spawn_plan p =
-        kit_plan(k, ISOLATION_NONE, kit_argv(k, "wait", "token-timeout", NULL, NULL, words));
+    struct spawn_plan p = kit_plan(
+        k, ISOLATION_NONE, kit_argv(k, "wait", "token-timeout", NULL, NULL, words));
     struct child *c = NULL;
 
     assert_int_equal(spawn_child(k->spawn, &p, &c, NULL), ST_OK);
@@ -497,8 +504,8 @@ static void test_close_kills(void **state)
 {
     struct kit *k = *state;
     const char *words[8];
-    struct spawn_plan p = kit_plan(
-        k, ISOLATION_NONE, kit_argv(k, "wait", "token-close", NULL, NULL, words));
+    struct spawn_plan p = kit_plan(k, ISOLATION_NONE,
+                                   kit_argv(k, "wait", "token-close", NULL, NULL, words));
     struct child *c = NULL;
     struct spawn *s = NULL;
     struct spawn_exit end;

@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-#define FOR_LEVELS(level)                                                                 \
+#define FOR_LEVELS(level) \
     for (enum isolation level = ISOLATION_NONE; level <= ISOLATION_STRICT; level++)
 
 /* Run verb to its end, which leaves something behind, and look that nothing is. */
@@ -27,7 +27,8 @@ static void expect_gone(struct kit *k, enum isolation level, const char *verb, i
     struct spawn_plan p;
     struct kit_run r;
 
-    (void)snprintf(token, sizeof(token), "token-%s-%d-%d", verb, (int)level, (int)getpid());
+    (void)snprintf(token, sizeof(token), "token-%s-%d-%d", verb, (int)level,
+                   (int)getpid());
     p = kit_plan(k, level, kit_argv(k, verb, token, NULL, NULL, words));
     if (signal == SIGKILL) {
         p.deadline_ms = clock_mono_ms() + 300;
@@ -131,7 +132,8 @@ static void test_work_root_that_is_missing(void **state)
 
         p.work_root = "/no/such/root";
         kit_run(k, &p, &r);
-        assert_non_null(strstr(r.end.setup, ": work folder: /no/such/root: No such file"));
+        assert_non_null(
+            strstr(r.end.setup, ": work folder: /no/such/root: No such file"));
         kit_run_done(&r);
     }
 }
@@ -233,7 +235,8 @@ static void test_gateway_killed(void **state)
     }
     assert_int_equal(kit_processes(token), 0);
     /* Their supervisors tidy up after them. */
-    for (int64_t give_up = clock_mono_ms() + KIT_DEADLINE_MS; kit_entries(k->work) != 0;) {
+    for (int64_t give_up = clock_mono_ms() + KIT_DEADLINE_MS;
+         kit_entries(k->work) != 0;) {
         assert_true(clock_mono_ms() < give_up);
     }
 }
