@@ -64,20 +64,22 @@ static inline void load_soul(struct loaded *l, const char *cfg_text, const char 
         return;
     }
     if (cfg_text != NULL) {
-        l->st = config_parse(str_c(cfg_text), "/etc/s", l->env, &l->probs, &l->cfg, &l->err);
+        l->st =
+            config_parse(str_c(cfg_text), "/etc/s", l->env, &l->probs, &l->cfg, &l->err);
         if (l->st != ST_OK) {
             load_print(l);
             return;
         }
         problems_init(&l->probs, l->arena, "SOUL.yaml");
     }
-    l->st = soul_parse(str_c(text), "/etc/s/agents/a/SOUL.yaml", l->cfg, &l->probs, &l->soul,
-                       &l->err);
+    l->st = soul_parse(str_c(text), "/etc/s/agents/a/SOUL.yaml", l->cfg, &l->probs,
+                       &l->soul, &l->err);
     load_print(l);
 }
 
 #define assert_contains(text, part) test_contains((text), (part), __FILE__, __LINE__)
-static inline void test_contains(const char *text, const char *part, const char *file, int line)
+static inline void test_contains(const char *text, const char *part, const char *file,
+                                 int line)
 {
     if (strstr(text, part) == NULL) {
         print_error("\"%s\" is not in:\n%s\n", part, text);
