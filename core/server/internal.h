@@ -27,8 +27,8 @@
 #define SERVER_LISTENERS_MAX 4U
 #define SERVER_RID_LEN 24U /* hex digits */
 
-/* Times a client has, milliseconds. The fields of struct server begin with these; tests
- * shorten them. */
+/* Times a client has, milliseconds. Tests shorten them in struct server. */
+#define SERVER_TICK_MS 1000 /* how often the others are looked at */
 #define SERVER_HEAD_MS 10000
 #define SERVER_BODY_MS 30000
 #define SERVER_IDLE_MS 60000
@@ -127,7 +127,7 @@ struct server {
     struct access_names names;
     struct limits *rate, *bad_keys;
     uint64_t max_body;
-    int64_t head_ms, body_ms, idle_ms, stall_ms, linger_ms, ping_ms;
+    int64_t tick_ms, head_ms, body_ms, idle_ms, stall_ms, linger_ms, ping_ms;
     size_t max_conns, max_peer_conns;
 
     /* Listening; set by server_start. */

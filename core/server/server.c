@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define STACK_BYTES (256U * 1024U)
-#define TICK_US 1000000
 #define RATE_BUCKETS 2048U
 #define BAD_KEY_BUCKETS 512U
 #define DRAIN_GRACE_MS 5000
@@ -103,7 +102,7 @@ void server_need_tick(struct server *s)
 {
     if (!s->ticking) {
         s->ticking = true;
-        lws_sul_schedule(s->lws, 0, &s->tick, tick, TICK_US);
+        lws_sul_schedule(s->lws, 0, &s->tick, tick, s->tick_ms * 1000);
     }
 }
 
@@ -229,6 +228,7 @@ static enum status parse_trusted(struct server *s, struct error *err)
 
 static void set_times(struct server *s)
 {
+    s->tick_ms = SERVER_TICK_MS;
     s->head_ms = SERVER_HEAD_MS;
     s->body_ms = SERVER_BODY_MS;
     s->idle_ms = SERVER_IDLE_MS;

@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "server/internal.h"
 
+#include "api.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,9 +23,9 @@
 struct settings {
     struct config cfg;
     char *hosts[LIST_MAX], *origins[LIST_MAX], *proxies[LIST_MAX];
-    int64_t head_ms, body_ms, idle_ms, stall_ms, linger_ms, ping_ms, drain_ms;
+    int64_t tick_ms, head_ms, body_ms, idle_ms, stall_ms, linger_ms, ping_ms, drain_ms;
     int64_t max_conns, threads, queued, nofile;
-    bool ready;
+    bool ready, api;
 };
 
 /* What the routes share. */
@@ -55,6 +57,7 @@ static bool set_number(struct settings *o, const char *name, int64_t n)
         {"port", &o->cfg.server.port},
         {"rate", &o->cfg.server.rate_limit_per_minute},
         {"max_body_mb", &o->cfg.server.max_body_mb},
+        {"tick_ms", &o->tick_ms},
         {"head_ms", &o->head_ms},
         {"body_ms", &o->body_ms},
         {"idle_ms", &o->idle_ms},
@@ -96,6 +99,8 @@ static bool set(struct settings *o, char *name, char *value)
         list_add(&o->cfg.server.trusted_proxies, o->proxies, value);
     } else if (strcmp(name, "ready") == 0) {
         o->ready = value[0] == '1';
+    } else if (strcmp(name, "api") == 0) {
+        o->api = value[0] == '1';
     } else if (strcmp(name, "open_metrics") == 0) {
         o->cfg.server.open_metrics = value[0] == '1';
     } else {
@@ -351,7 +356,7 @@ static bool add_routes(void)
     tree.flags = SY_ROUTE_PREFIX;
     return add("http", ROUTE(SY_AUTH_KEY, "GET", "/api/v1/echo", on_echo)) &&
            add("http", ROUTE(SY_AUTH_KEY, "POST", "/api/v1/echo", on_echo)) &&
-           add("http", ROUTE(SY_AUTH_KEY, "GET", "/api/v1/status", on_status)) &&
+           add("http", ROUTE(SY_AUTH_KEY, "GET", "/api/v1/answer", on_status)) &&
            add("http", ROUTE(SY_AUTH_KEY, "GET", "/api/v1/stream", on_stream)) &&
            add("http", ROUTE(SY_AUTH_KEY, "GET", "/api/v1/flood", on_flood)) &&
            add("http", ROUTE(SY_AUTH_KEY, "GET", "/api/v1/big", on_big)) &&
@@ -379,6 +384,7 @@ static bool ready(void *ctx, bool detail, struct buf *out)
 
 static void shorten(const struct settings *o)
 {
+    site.s->tick_ms = o->tick_ms;
     site.s->head_ms = o->head_ms;
     site.s->body_ms = o->body_ms;
     site.s->idle_ms = o->idle_ms;
@@ -411,7 +417,8 @@ static int run(struct settings *o)
         return 1;
     }
     shorten(o);
-    if (!add_routes() || server_start(site.s, &err) != ST_OK) {
+    if (!add_routes() || (o->api && !api_start(site.s)) ||
+        server_start(site.s, &err) != ST_OK) {
         fprintf(stderr, "%s\n", err.text);
         server_free(site.s);
         return 1;
@@ -423,6 +430,9 @@ static int run(struct settings *o)
     pthread_mutex_lock(&site.lock);
     size_t left = site.nheld;
     pthread_mutex_unlock(&site.lock);
+    if (o->api) {
+        left += api_stop();
+    }
     printf("LEFT %zu\n", left);
     fflush(stdout);
     server_free(site.s);
@@ -440,6 +450,7 @@ int main(int argc, char **argv)
     o.cfg.server.host = host;
     o.cfg.server.max_body_mb = 1;
     o.cfg.server.rate_limit_per_minute = 100000;
+    o.tick_ms = SERVER_TICK_MS;
     o.head_ms = SERVER_HEAD_MS;
     o.body_ms = SERVER_BODY_MS;
     o.idle_ms = SERVER_IDLE_MS;

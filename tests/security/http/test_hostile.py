@@ -273,8 +273,8 @@ class Bodies(Case):
 
 
 class Slow(Case):
-    settings = ("key=" + KEY, "head_ms=300", "body_ms=300", "idle_ms=1200", "stall_ms=700",
-                "linger_ms=500", "ping_ms=400")
+    settings = ("key=" + KEY, "tick_ms=50", "head_ms=300", "body_ms=300", "idle_ms=800",
+                "stall_ms=600", "linger_ms=500", "ping_ms=400")
 
     def test_slow_head(self):
         with Client(self.port) as c:
@@ -370,7 +370,7 @@ class Crowd(Case):
 
 
 class Few(Case):
-    settings = ("nofile=64", "max_conns=500")
+    settings = ("nofile=64", "max_conns=500", "tick_ms=200")
 
     def test_descriptors_run_out(self):
         clients = []
@@ -407,7 +407,7 @@ class Few(Case):
 
 
 class Busy(Case):
-    settings = ("threads=1", "queued=1", "drain_ms=300")
+    settings = ("drain_ms=300",)
 
     def test_max_parallel(self):
         clients = []
@@ -429,6 +429,10 @@ class Busy(Case):
                 lambda: self.ask(path="/api/v1/count").json()["held"] == 1))
             self.ask("POST", "/api/v1/release", body=b"")
             self.assertEqual(c.answer().status, 200)
+
+
+class FullPool(Case):
+    settings = ("threads=1", "queued=1")
 
     def test_full_pool_is_503(self):
         clients = [Client(self.port) for _ in range(100)]
