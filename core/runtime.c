@@ -58,6 +58,7 @@ static enum status open_spawn(struct runtime *r, struct error *err)
     return st;
 }
 
+/* Not waited for: a log ahead of its anchor is accepted, one behind it is not. */
 static void save_anchor(void *ctx, const char *head_hex, uint64_t count)
 {
     struct runtime *r = ctx;
@@ -65,8 +66,7 @@ static void save_anchor(void *ctx, const char *head_hex, uint64_t count)
     char text[128];
 
     (void)snprintf(text, sizeof(text), "%s %llu", head_hex, (unsigned long long)count);
-    if (store_put(r->store, "audit_head", str_c(text), &err) != ST_OK) {
-        metric_add(r->metrics, METRIC_AUDIT_FAILED, 1);
+    if (store_put_later(r->store, "audit_head", str_c(text), &err) != ST_OK) {
         log_line(r->log, LOG_ERROR, "audit", "the head could not be anchored: %s",
                  err.text);
     }
@@ -467,6 +467,19 @@ static bool on_signals(struct runtime *r)
     return stop;
 }
 
+/* The audit counts by itself what it could not write; the metric follows. */
+static void count_audit_failures(struct runtime *r)
+{
+    int64_t known = metric_get(r->metrics, METRIC_AUDIT_FAILED);
+    int64_t now = (int64_t)audit_failed(r->audit);
+
+    if (now > known) {
+        metric_add(r->metrics, METRIC_AUDIT_FAILED, now - known);
+        log_line(r->log, LOG_ERROR, "audit", "%lld records could not be written so far",
+                 (long long)now);
+    }
+}
+
 enum status runtime_serve(struct runtime *r, struct error *err)
 {
     enum status st = server_start(r->server, err);
@@ -496,6 +509,7 @@ enum status runtime_serve(struct runtime *r, struct error *err)
         if ((fds[2].revents & POLLIN) != 0) {
             runtime_stop_condemned(r);
         }
+        count_audit_failures(r);
         if (!spawn_alive(r->spawn)) {
             return error_set(err, ST_IO,
                              "soulacy-spawn is gone and could not be restarted");
