@@ -12,8 +12,10 @@ READ_MAX = 1024 * 1024
 MEMORY_MAX = 64 * 1024 * 1024
 
 
-def reason(e):
-    return errno.errorcode.get(e.errno, str(e.errno)) if e.errno else type(e).__name__
+def failure(e):
+    name = errno.errorcode.get(e.errno, str(e.errno)) if e.errno else type(e).__name__
+    # A file that is hidden from the tool and one that does not exist look the same.
+    return "%s (%s)" % ("not there" if name in ("ENOENT", "ENOTDIR") else "refused", name)
 
 
 class Report:
@@ -33,7 +35,7 @@ class Report:
             with open(path, "rb") as f:
                 data = f.read(READ_MAX)
         except OSError as e:
-            self.add(path, "blocked (%s)" % reason(e))
+            self.add(path, failure(e))
             return b""
         self.add(path, "read %d bytes" % len(data), data)
         return data
@@ -95,7 +97,7 @@ def search_memory(report, pid):
                     report.add(what, "read %d bytes" % seen, data)
                     return
     except OSError as e:
-        report.add(what, "blocked (%s)" % reason(e))
+        report.add(what, failure(e))
         return
     report.add(what, "read %d bytes, nothing of its form" % seen)
 
