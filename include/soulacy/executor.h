@@ -11,6 +11,12 @@
  * standard input, writes one answer on standard output and log text on standard error.
  * Only the core reads the answer: hand over what arrives, as it arrives, until the core
  * says enough.
+ *
+ * Once it has taken in the preamble, and before it reads the request, the command writes
+ * some bytes on standard output of its own accord: it is up. An executor may hold the
+ * request back until the first byte, and then knows that a failure before it was one to
+ * start; with stock it tells what is ready. The core skips these bytes: an executor that
+ * read them ahead of a run may hand them over or not.
  */
 #ifndef SOULACY_EXECUTOR_H
 #define SOULACY_EXECUTOR_H

@@ -14,7 +14,9 @@
 #define CHECK_HANDLES 256
 #define CHECK_CHILDREN 64
 
-/* Bytes that every request to an executor holds, and the answer of the stand-in child. */
+/* Bytes that every preamble and request to an executor hold, and the answer of the
+ * stand-in child. */
+#define CHECK_PREAMBLE "# check\n"
 #define CHECK_REQUEST "SYCHECK-REQUEST\n"
 #define CHECK_ANSWER "SYCHECK-ANSWER\n"
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RUN_MS 10000
+
 static enum status values(void *ctx, uint32_t kind, const char *name,
                           const struct sy_cfg_key *keys, size_t nkeys, struct arena *a,
                           const struct sy_cfg_value **out, size_t *nout,
@@ -71,7 +73,7 @@ static const struct sy_launch *lend_launch(struct loan *l, uint64_t must)
     launch.must = must;
     launch.argv = loan_copy(l, argv, sizeof argv);
     launch.nargv = 4;
-    launch.preamble = loan_text(l, "8\n# check\n");
+    launch.preamble = loan_text(l, "8\n" CHECK_PREAMBLE);
     launch.mem_bytes = UINT64_C(512) << 20;
     launch.cpu_ms = 30000;
     launch.file_bytes = UINT64_C(64) << 20;
@@ -111,7 +113,9 @@ static void one_run(struct check *c, struct plugin_instance *p, bool quiet,
     loan_note("run()");
     enum status st = plugin_executor_run(p, lent, &sink, &result, &err);
     loan_revoke(&l, "run()");
-    if (st != ST_OK) {
+    if (st == ST_TIMEOUT && ms >= RUN_MS && c->next_child > 0) {
+        check_fail(c, "run() got no answer from a child that gives one");
+    } else if (st != ST_OK) {
         seen_failure(c, quiet || cancelled || ms < 1000, "run()", st, &err);
     } else if (cancelled &&
                str_find(buf_str(&answer), STR_LIT(CHECK_ANSWER)) == SIZE_MAX) {
@@ -132,9 +136,10 @@ static void use_executor(struct check *c, struct plugin_instance *p, bool quiet)
     loan_note("prepare()");
     plugin_executor_prepare(p, launch);
     loan_revoke(&l, "prepare()");
-    one_run(c, p, quiet, false, 10000);
-    one_run(c, p, quiet, false, 10000);
-    one_run(c, p, quiet, true, 10000);
+    int64_t ms = c->fail_every > 0 ? RUN_MS / 10 : RUN_MS;
+    one_run(c, p, quiet, false, ms);
+    one_run(c, p, quiet, false, ms);
+    one_run(c, p, quiet, true, ms);
     one_run(c, p, quiet, false, 1);
     loan_note("check()");
     buf_init(&b, 65536);

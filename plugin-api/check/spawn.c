@@ -13,11 +13,13 @@
 
 #define LIFE_MS 20000
 
-/* Reads until the request has come, the plugin's end is closed, or it is killed. */
+/* Reads until the request has come, the plugin's end is closed, or it is killed. Says that
+ * it is up once the preamble is there, as the harness does. */
 static bool await_request(struct check_child *k, int64_t until)
 {
     struct buf b;
     bool asked = false;
+    bool up = false;
     char block[4096];
     buf_init(&b, (size_t)1024 * 1024);
     while (!asked && io_wait(k->stdin_fd, POLLIN, k->killed.fd, until) == ST_OK) {
@@ -26,6 +28,13 @@ static bool await_request(struct check_child *k, int64_t until)
             break;
         }
         buf_add(&b, block, (size_t)n);
+        if (!up && str_find(buf_str(&b), STR_LIT(CHECK_PREAMBLE)) != SIZE_MAX) {
+            up = true;
+            if (io_write_all(k->stdout_fd, STR_LIT("UP\n"), k->killed.fd, until, NULL) !=
+                ST_OK) {
+                break;
+            }
+        }
         asked = str_find(buf_str(&b), STR_LIT(CHECK_REQUEST)) != SIZE_MAX;
     }
     buf_done(&b);
