@@ -211,34 +211,40 @@ static bool opt_admits(const struct opt_list *l, struct str name)
     return !l->present || l->all || gate_listed(&l->list, name);
 }
 
+/* item is "mcp__SERVER__" and more */
+static bool is_of_server(struct str item, struct str server)
+{
+    struct str prefix = STR_LIT("mcp__"), rest;
+
+    if (!str_starts(item, prefix)) {
+        return false;
+    }
+    rest = str_n(item.ptr + prefix.len, item.len - prefix.len);
+    return str_starts(rest, server) &&
+           str_starts(str_n(rest.ptr + server.len, rest.len - server.len), STR_LIT("__"));
+}
+
 /* Both lists absent: every server on http, none elsewhere. A tool of a server that is
  * named is admitted unless mcp_tools narrows that server; any other by full name alone. */
 static bool mcp_admits(const struct soul *soul, const struct tool *t, bool http)
 {
-    bool listed = gate_listed(&soul->mcp_tools.list, t->name);
-    bool narrowed = false;
+    const struct str_list *tools = &soul->mcp_tools.list;
 
     if (!soul->mcp_servers.present && !soul->mcp_tools.present) {
         return http;
     }
-    if (listed || soul->mcp_tools.all) {
+    if (soul->mcp_tools.all || gate_listed(tools, t->name)) {
         return true;
     }
     if (!soul->mcp_servers.all && !gate_listed(&soul->mcp_servers.list, t->server)) {
         return false;
     }
-    for (size_t i = 0; i < soul->mcp_tools.list.n; i++) {
-        struct str rest = str_c(soul->mcp_tools.list.items[i]);
-
-        if (str_starts(rest, STR_LIT("mcp__"))) {
-            rest = str_n(rest.ptr + 5, rest.len - 5);
-            narrowed =
-                narrowed ||
-                (str_starts(rest, t->server) && rest.len > t->server.len + 1 &&
-                 rest.ptr[t->server.len] == '_' && rest.ptr[t->server.len + 1] == '_');
+    for (size_t i = 0; i < tools->n; i++) {
+        if (is_of_server(str_c(tools->items[i]), t->server)) {
+            return false;
         }
     }
-    return !narrowed;
+    return true;
 }
 
 static bool peer_admits(const struct soul *soul, struct str name)
@@ -296,16 +302,18 @@ struct verdict gate_offer(const struct admitted *a, const struct gate_policy *p,
 static enum status refuse(const struct verdict *v, struct str name,
                           const struct error *why, struct error *err)
 {
-    if (str_eq_c(STR_LIT("arguments"), v->row->id)) {
-        return error_set(err, why->status == ST_NOMEM ? ST_NOMEM : ST_REFUSED,
-                         "tool %.*s: %s", STR_ARG(name), why->text);
-    }
+    const char *says = " was denied: ", *reason = v->row->text;
+    enum status st = ST_REFUSED;
+
     if (v->answer == GATE_ASK) {
-        return error_set(err, ST_REFUSED, "tool %.*s needs an operator's approval",
-                         STR_ARG(name));
+        says = " needs an operator's approval";
+        reason = "";
+    } else if (str_eq_c(STR_LIT("arguments"), v->row->id)) {
+        says = ": ";
+        reason = why->text;
+        st = why->status == ST_NOMEM ? ST_NOMEM : ST_REFUSED;
     }
-    return error_set(err, ST_REFUSED, "tool %.*s was denied: %s", STR_ARG(name),
-                     v->row->text);
+    return error_set(err, st, "tool %.*s%s%s", STR_ARG(name), says, reason);
 }
 
 static enum status check_arguments(const struct tool *tool, struct str args,

@@ -74,7 +74,9 @@ static void *keep_array(struct plan *p, size_t n, size_t size)
 {
     void *out = arena_array(p->arena, n + 1, size);
 
-    p->failed = p->failed || out == NULL;
+    if (out == NULL) {
+        p->failed = true;
+    }
     return out;
 }
 

@@ -10,25 +10,33 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+#define OPEN_TRIES 64 /* openat2 says EAGAIN while somebody renames on the way */
 
 /* Opens path below the folder at dir; -1 with errno. */
 static int open_beneath(const char *dir, const char *rest)
 {
-    struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+    struct open_how how = {.flags = OPEN_FLAGS,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
     int dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int fd;
+    int fd = -1;
 
     if (dirfd < 0) {
         return -1;
     }
-    fd = (int)syscall(SYS_openat2, dirfd, rest, &how, sizeof(how));
+    errno = EAGAIN;
+    for (int i = 0; i < OPEN_TRIES && fd < 0 && errno == EAGAIN; i++) {
+        fd = (int)syscall(SYS_openat2, dirfd, rest, &how, sizeof(how));
+    }
     io_close(&dirfd);
     return fd;
 }
@@ -65,57 +73,76 @@ static int open_allowed(const char *path, const struct str_list *allowed)
     return -1;
 }
 
+/* The file's bare name: where it lies is not the model's business. */
+static const char *bare(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
 static enum status open_tool(const struct soul_tool *tool, const struct str_list *allowed,
                              int *out, struct error *err)
 {
-    struct stat st;
-    int fd;
+    const char *name = bare(tool->python_file);
+    int fd = allowed->n > 0 ? open_allowed(tool->python_file, allowed)
+                            : open(tool->python_file, OPEN_FLAGS);
 
-    if (allowed->n > 0) {
-        fd = open_allowed(tool->python_file, allowed);
-    } else {
-        fd = open(tool->python_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0) {
+        *out = fd;
+        return ST_OK;
     }
-    if (fd < 0 && (errno == EXDEV || errno == EACCES || errno == ELOOP) &&
-        allowed->n > 0) {
-        return error_set(
-            err, ST_REFUSED,
-            "tool %s: its python_file is not inside runtime.allowed_tool_dirs "
-            "or cannot be read there",
-            tool->name);
-    }
-    if (fd < 0) {
-        return error_set_errno(err, errno == ENOENT ? ST_NOT_FOUND : ST_IO, errno,
-                               "tool %s: cannot open its python_file", tool->name);
-    }
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        io_close(&fd);
+    if (allowed->n > 0 && (errno == EXDEV || errno == EACCES || errno == ELOOP)) {
         return error_set(err, ST_REFUSED,
-                         "tool %s: its python_file is not a regular file", tool->name);
+                         "tool %s: its python_file %s is not inside "
+                         "runtime.allowed_tool_dirs or cannot be read there",
+                         tool->name, name);
     }
-    *out = fd;
+    return error_set_errno(err, errno == ENOENT ? ST_NOT_FOUND : ST_IO, errno,
+                           "tool %s: cannot open its python_file %s", tool->name, name);
+}
+
+/* A regular file, and none that the kernel makes up: those tell of the gateway. */
+static enum status check_kind(const struct soul_tool *tool, int fd, struct error *err)
+{
+    struct statfs fs;
+    struct stat st;
+
+    if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0) {
+        return error_set_errno(err, ST_IO, errno, "tool %s: its python_file %s",
+                               tool->name, bare(tool->python_file));
+    }
+    if (!S_ISREG(st.st_mode) || fs.f_type == PROC_SUPER_MAGIC ||
+        fs.f_type == SYSFS_MAGIC) {
+        return error_set(err, ST_REFUSED,
+                         "tool %s: its python_file %s is not a regular file", tool->name,
+                         bare(tool->python_file));
+    }
     return ST_OK;
 }
 
 /* Real folder of the opened file and its bare name. */
 static enum status name_opened(int fd, struct source *s, struct error *err)
 {
+    static const char mark[] = " (deleted)";
     char link[64], path[4096];
+    struct stat st;
+    struct str name;
     ssize_t n;
-    char *slash;
 
     (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     n = readlink(link, path, sizeof(path) - 1);
-    if (n <= 0 || (size_t)n >= sizeof(path) - 1) {
+    if (n <= 0 || (size_t)n >= sizeof(path) - 1 || path[0] != '/') {
         return error_set_errno(err, ST_IO, errno, "cannot tell where the tool's file is");
     }
     path[n] = '\0';
-    slash = strrchr(path, '/');
-    if (slash == NULL) {
-        return error_set(err, ST_IO, "cannot tell where the tool's file is");
+    name = str_c(bare(path));
+    s->folder = mem_dup(path, name.ptr - path > 1 ? (size_t)(name.ptr - path - 1) : 1);
+    /* replaced by an editor since it was opened: not part of the name */
+    if (fstat(fd, &st) == 0 && st.st_nlink == 0 && str_ends(name, str_c(mark))) {
+        name.len -= sizeof(mark) - 1;
     }
-    s->filename = mem_strdup(slash + 1);
-    s->folder = mem_dup(path, slash == path ? 1 : (size_t)(slash - path));
+    s->filename = mem_dup(name.ptr, name.len);
     return s->filename != NULL && s->folder != NULL
                ? ST_OK
                : error_set(err, ST_NOMEM, "out of memory for a tool's source");
@@ -126,7 +153,7 @@ static enum status read_inline(const struct soul_tool *tool, struct source *s,
 {
     struct buf name;
 
-    buf_init(&name, 256);
+    buf_init(&name, 4096);
     buf_addf(&name, "%s.py", tool->name);
     buf_add_c(&s->text, tool->inline_src);
     s->filename = buf_take(&name);
@@ -144,13 +171,17 @@ static enum status read_file(const struct soul_tool *tool, const struct str_list
     enum status st = open_tool(tool, allowed, &fd, err);
 
     if (st == ST_OK) {
-        st = name_opened(fd, s, err);
+        st = check_kind(tool, fd, err);
     }
     if (st == ST_OK) {
         st = io_read_all(fd, TOOL_SOURCE_MAX, &s->text, err);
         if (st != ST_OK) {
-            (void)error_context(err, "tool %s: reading its python_file", tool->name);
+            (void)error_context(err, "tool %s: reading its python_file %s", tool->name,
+                                bare(tool->python_file));
         }
+    }
+    if (st == ST_OK) {
+        st = name_opened(fd, s, err);
     }
     io_close(&fd);
     return st;

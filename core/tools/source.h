@@ -16,7 +16,7 @@ struct source {
 
 /* Open, check against allowed (runtime.allowed_tool_dirs; empty: any place) on the opened
  * file without following a link out, read. ST_REFUSED, ST_NOT_FOUND, ST_TOO_LARGE; the
- * error names the tool's file as SOUL.yaml writes it. */
+ * error names the tool and its file's bare name. */
 enum status source_read(const struct soul_tool *tool, const struct str_list *allowed,
                         struct source *out, struct error *err) SY_MUST_CHECK;
 void source_done(struct source *s);

@@ -669,6 +669,13 @@ static void test_out_of_memory(void **state)
     sandbox(w)->write_paths = words(w, big, NULL);
     w->policy.work_root = big;
     TEST_SWEEP(builds(w));
+    static const char *many[20000]; /* a list of a block of its own */
+    for (size_t i = 0; i < 20000; i++) {
+        many[i] = "A=b";
+    }
+    w->policy.base_env = many;
+    w->policy.nbase_env = 20000;
+    TEST_SWEEP(builds(w));
     plan_free(NULL);
     free(big);
 }
