@@ -101,7 +101,6 @@ static void spare_main(struct keeper *k)
     }
     (void)close(k->alive[1]);
     (void)close(k->taken[0]);
-    (void)setsid();
     tree_prepare();
     warm_up(d);
     d->run.landlock_abi = k->landlock_abi;

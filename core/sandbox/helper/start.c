@@ -104,14 +104,16 @@ static int child_main(void *arg)
 {
     struct run *r = arg;
 
-    if (setsid() < 0) {
-        (void)run_fail(r, "session", errno);
-        _exit(127);
-    }
     if (!take_streams(r) || !ids_drop(r) || !enter_folder(r) || !confine(r)) {
         _exit(127);
     }
     reset_signals();
+    /* Last, not first: a new session is a new group for the scheduler too, which has to
+     * queue behind everything else on a busy machine. Until exec nothing can tell. */
+    if (setsid() < 0) {
+        (void)run_fail(r, "session", errno);
+        _exit(127);
+    }
     (void)execve(r->exec_path, r->plan.argv, r->plan.env);
     (void)run_fail_path(r, "exec", r->plan.argv[0], errno);
     _exit(127);
