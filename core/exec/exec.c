@@ -199,7 +199,7 @@ static void leave_run(struct run *r, enum status waited, struct exec_outcome *ou
 void exec_run(struct exec *e, const struct plan *plan, const struct event *cancel,
               const struct exec_events *events, struct exec_outcome *out)
 {
-    struct outcome_limits limits;
+    struct outcome_limits limits = {.timeout_ms = 0};
     struct plugin_instance *plugin = NULL;
     struct run *r;
     struct error err = {.status = ST_OK};

@@ -40,6 +40,10 @@ def frame(kind, fields):
 
 
 def answer(kind, fields):
+    # A handler that tool code set must not break into what follows.
+    if "signal" in sys.modules:
+        signal = sys.modules["_signal"]
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*range(1, 32), *range(35, 65)))
     # What tool code left in the streams comes before the answer, and nothing after it.
     for stream in (sys.stdout, sys.stderr, STDOUT, STDERR):
         try:
@@ -50,7 +54,10 @@ def answer(kind, fields):
     if posix.getpid() != PID:
         posix._exit(0 if kind == b"R" else int(dict(fields).get(7, b"1")))
     try:
-        parts = frame(kind, fields)
+        try:
+            parts = frame(kind, fields)
+        except OverflowError:
+            parts = frame(b"E", ((3, b"BadResult"), (4, b"the result is over 4 GB")))
         # Small ones in a single write; a large value is not copied again.
         if sum(map(len, parts)) < 60000:
             parts = (b"".join(parts),)
@@ -135,9 +142,11 @@ def takes_one_dict(function):
 
 
 def request():
+    global CALL
     head = b.read(17)
     if len(head) != 17 or head[:5] != b"SYF1Q":
         posix._exit(0)  # end of file: the call was never made
+    CALL = head[5:13]
     size = int.from_bytes(head[13:], "little")
     data = b.read(size)
     if len(data) != size:
@@ -155,7 +164,7 @@ def request():
         else:
             fields[view[i]] = bytes(view[i + 5:end])
         i = end
-    return head[5:13], fields, env
+    return fields, env
 
 
 def set_env(pairs):
@@ -232,10 +241,19 @@ def call(fields):
     return b"j", encode(result).encode("ascii")
 
 
+def out_of_memory():
+    if posix.getpid() == PID:
+        write_all(OUT, b"".join(frame(b"E", ((6, b"memory"), (3, b"MemoryError")))))
+    posix._exit(0)
+
+
 def main():
-    global CALL, SOURCE
+    global SOURCE
     write_all(OUT, b"SYF1H" + bytes(12))  # up, and waiting for the call
-    CALL, fields, env = request()
+    try:
+        fields, env = request()
+    except MemoryError:
+        out_of_memory()
     # Tool code that reads standard input is at its end at once.
     reading, writing = posix.pipe()
     posix.close(writing)
@@ -245,7 +263,6 @@ def main():
     set_env(env)
     if 6 in fields:
         set_limits(str(fields.pop(6), "ascii"))
-    out_of_memory = b"".join(frame(b"E", ((6, b"memory"), (3, b"MemoryError"))))
     try:
         kind, text = call(fields)
     except BaseException as e:
@@ -253,10 +270,10 @@ def main():
             cold()
             fields = G["describe"](e)
         except MemoryError:
-            e.__traceback__ = None
-            if posix.getpid() == PID:
-                write_all(OUT, out_of_memory)
-            posix._exit(0)
+            e.__traceback__ = None  # gives back what the tool's frames hold
+            out_of_memory()
+        except BaseException:
+            fields = ((3, b"Exception"), (4, b"an exception that cannot be described"))
         answer(b"E", fields)
     answer(b"R", ((2, kind), (1, text)))
 

@@ -4,6 +4,7 @@
 
 TRACE_MAX = 8192
 MESSAGE_MAX = 4096
+FRAMES_MAX = 60
 
 
 class Refused(Exception):
@@ -94,6 +95,7 @@ def frames_text(tb):
     out = []
     last = None
     repeats = 0
+    left_out = False
     while tb is not None:
         frame = tb.tb_frame
         code = frame.f_code
@@ -107,14 +109,20 @@ def frames_text(tb):
                            % (shown_file(path), tb.tb_lineno, code.co_name))
                 line = tool_line(path, tb.tb_lineno)
                 if line:
-                    out.append("    %s\n" % line)
-            elif repeats == 3:
-                out.append(None)
-            if repeats >= 3:
-                # The place of the note, which counts on.
-                at = len(out) - 1
-                out[at] = "  [the line before was repeated %d more times]\n" % (repeats - 2)
+                    out[-1] += "    %s\n" % line
+            else:
+                note = "  [the line before was repeated %d more times]\n" % (repeats - 2)
+                if repeats == 3:
+                    out.append(note)
+                else:
+                    out[-1] = note
+        if len(out) > FRAMES_MAX:
+            # Never all of a very deep stack: its ends are what is read.
+            left_out = True
+            del out[FRAMES_MAX // 3:FRAMES_MAX // 2]
         tb = tb.tb_next
+    if left_out:
+        out.insert(FRAMES_MAX // 3, "  [... frames left out ...]\n")
     return "".join(out)
 
 
@@ -234,6 +242,8 @@ def describe(e):
               (5, safe_bytes(traceback_text(e), TRACE_MAX))]
     if isinstance(e, MemoryError):
         fields.insert(0, (6, b"memory"))
+        if fields[3][1].startswith(b"MemoryError"):
+            del fields[3]  # no frame of the tool: it says nothing more
     return fields
 
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MIB (UINT64_C(1024) * 1024)
 #define CPU_SLACK_MS 100 /* accounting is in ticks */
 #define ERROR_PART ((size_t)16 * 1024)
 
@@ -83,8 +84,8 @@ static void add_duration(struct buf *b, int64_t ms)
 
 static void add_size(struct buf *b, uint64_t bytes)
 {
-    if (bytes % (1024 * 1024) == 0) {
-        buf_addf(b, "%" PRIu64 " MB", bytes / (1024 * 1024));
+    if (bytes % MIB == 0) {
+        buf_addf(b, "%" PRIu64 " MB", bytes / MIB);
     } else {
         buf_addf(b, "%" PRIu64 " bytes", bytes);
     }

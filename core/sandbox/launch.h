@@ -22,7 +22,8 @@ enum status launch_acquire(struct launches *l, const struct launch_spec *spec,
                            const struct sy_launch **out, struct error *err) SY_MUST_CHECK;
 void launch_release(struct launches *l, const struct sy_launch *launch);
 /* Called without a lock when a launch ends: executors drop stock of that id. */
-void launches_on_retire(struct launches *l, void (*fn)(void *arg, uint64_t id), void *arg);
+void launches_on_retire(struct launches *l, void (*fn)(void *arg, uint64_t id),
+                        void *arg);
 /* Retire all (reload of configuration or interpreter). */
 void launches_retire_all(struct launches *l);
 

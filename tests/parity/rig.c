@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,7 @@ bool rig_open(struct rig *r, const struct rig_options *opt, struct error *err)
     const struct pool_config jobs = {
         .name = "jobs", .max_threads = 80, .max_queued = 4096};
     *r = (struct rig){.opt = *opt};
+    (void)signal(SIGPIPE, SIG_IGN); /* as the program does */
     fill_command(r);
     (void)snprintf(helper, sizeof helper, "%s/libexec/soulacy/soulacy-spawn",
                    opt->build_dir);
