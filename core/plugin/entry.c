@@ -37,7 +37,7 @@ bool plugin_reserved_name(const char *name, uint32_t *kind)
     return false;
 }
 
-const char *plugin_kind_name(uint32_t kind)
+static const char *plugin_kind_name(uint32_t kind)
 {
     return kind == SY_KIND_CHANNEL ? "a channel" : "an executor";
 }

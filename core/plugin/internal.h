@@ -30,11 +30,12 @@ struct plugin_instance {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t idle;  /* downcalls fell to 0 */
     enum plugin_state state;
-    bool stop_done;     /* stop() was called and has returned */
+    bool stop_done;     /* stop() has returned and nothing of ours is in the plugin */
     bool given_up;      /* a call never came back: destroy() may not be called */
     bool late;          /* called after its end: this memory is kept for good */
     uint32_t downcalls; /* calls of ours into the plugin now */
     uint32_t runs;      /* of these, run() */
+    uint32_t follows;   /* calls of PLUGIN_CALL_FOLLOWS now; not in downcalls */
     uint32_t upcalls;   /* calls of the plugin into the core now */
     uint64_t breaches;
     bool condemned;
@@ -68,7 +69,6 @@ void plugin_file_done(struct plugin_file *f);
 enum status plugin_default_dir(char **out, struct error *err) SY_MUST_CHECK;
 /* True for the names of this repository's plugins; *kind is theirs. */
 bool plugin_reserved_name(const char *name, uint32_t *kind);
-const char *plugin_kind_name(uint32_t kind);
 
 struct plugin_instance *plugin_instance_new(const struct plugin_registry *r,
                                             const struct plugin_entry *e,

@@ -198,6 +198,19 @@ enum status plugin_take_deliveries(struct plugin_instance *p, const struct sy_de
  * and ST_TOO_LARGE SY_E_INVALID, ST_CONFLICT SY_E_REFUSED). */
 sy_status plugin_give_error(const struct error *err, struct sy_error *out);
 
+/* ---- other calls into a plugin ------------------------------------------------------- */
+
+/* Bracket each call of a function that the plugin gave to a service (a route's handle(),
+ * gone() and message(), a gateway call's line(); a fetch's out() needs none, the plugin
+ * waits for it itself). False: it may not be called any more, and the memory behind it
+ * may be gone.
+ *   PLUGIN_CALL_WORK      something new: a request. Not while it is being stopped.
+ *   PLUGIN_CALL_FOLLOWS   what follows from earlier work: a last line, gone(). Also while
+ *                         stop() runs, which may wait for it. */
+enum plugin_call { PLUGIN_CALL_WORK, PLUGIN_CALL_FOLLOWS };
+bool plugin_call_begin(struct plugin_instance *p, enum plugin_call why) SY_MUST_CHECK;
+void plugin_call_end(struct plugin_instance *p, enum plugin_call why);
+
 /* ---- calls into executors ----------------------------------------------------------- */
 
 uint64_t plugin_executor_enforces(const struct plugin_instance *p);

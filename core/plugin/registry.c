@@ -159,16 +159,44 @@ enum status plugin_start(struct plugin_instance *p, struct error *err)
     return res;
 }
 
-/* True when nothing is in flight any more. */
-static bool wait_idle(struct plugin_instance *p)
+/* Wait until *calls has fallen to 0; false when it did not in time. Lock is held. */
+static bool wait_none(struct plugin_instance *p, const uint32_t *calls)
 {
     int64_t deadline = clock_mono_ms() + p->stop_ms;
-    while (p->downcalls > 0) {
-        if (!cond_wait_until(&p->idle, &p->lock, deadline) && p->downcalls > 0) {
+    while (*calls > 0) {
+        if (!cond_wait_until(&p->idle, &p->lock, deadline) && *calls > 0) {
             return false;
         }
     }
     return true;
+}
+
+/* A call never came back: nothing of the plugin is touched any more. */
+static void give_up(struct plugin_instance *p)
+{
+    (void)pthread_mutex_lock(&p->lock);
+    p->state = PLUGIN_FAILED;
+    p->given_up = true;
+    (void)pthread_mutex_unlock(&p->lock);
+    plugin_misbehaved(p, "a call into it did not return in %lld ms: given up",
+                      (long long)p->stop_ms);
+}
+
+/* From the last call into it on it may not call either. */
+static void seal(struct plugin_instance *p)
+{
+    (void)pthread_mutex_lock(&p->lock);
+    p->state = PLUGIN_STOPPED;
+    bool idle = wait_none(p, &p->follows);
+    bool busy = p->upcalls > 0;
+    p->stop_done = idle;
+    p->late = p->late || busy;
+    (void)pthread_mutex_unlock(&p->lock);
+    if (!idle) {
+        give_up(p);
+    } else if (busy) {
+        plugin_misbehaved(p, "a thread of it was in the core when stop() returned");
+    }
 }
 
 void plugin_stop(struct plugin_instance *p)
@@ -178,19 +206,14 @@ void plugin_stop(struct plugin_instance *p)
     bool idle = true;
     if (started) {
         p->state = PLUGIN_STOPPING;
-        idle = wait_idle(p);
-        if (!idle) {
-            p->state = PLUGIN_FAILED;
-            p->given_up = true;
-        }
+        idle = wait_none(p, &p->downcalls);
     }
     (void)pthread_mutex_unlock(&p->lock);
     if (!started) {
         return;
     }
     if (!idle) {
-        plugin_misbehaved(p, "a call into it did not return in %lld ms: given up",
-                          (long long)p->stop_ms);
+        give_up(p);
         return;
     }
     if (p->entry.p.kind == SY_KIND_CHANNEL) {
@@ -198,15 +221,24 @@ void plugin_stop(struct plugin_instance *p)
     } else {
         p->executor.stop(p->self);
     }
+    seal(p);
+}
+
+/* Destroy what may be, and free. */
+static void end_instance(struct plugin_instance *p)
+{
     (void)pthread_mutex_lock(&p->lock);
-    bool busy = p->upcalls > 0;
-    p->state = PLUGIN_STOPPED;
-    p->stop_done = true;
-    p->late = p->late || busy;
+    bool destroy = !p->given_up && wait_none(p, &p->follows);
     (void)pthread_mutex_unlock(&p->lock);
-    if (busy) {
-        plugin_misbehaved(p, "a thread of it was in the core when stop() returned");
+    if (destroy) {
+        p->entry.p.destroy(p->self);
     }
+    (void)pthread_mutex_lock(&p->lock);
+    p->state = p->state == PLUGIN_FAILED ? PLUGIN_FAILED : PLUGIN_STOPPED;
+    p->stop_done = true;
+    p->given_up = !destroy;
+    (void)pthread_mutex_unlock(&p->lock);
+    plugin_instance_free(p);
 }
 
 void plugin_registry_free(struct plugin_registry *r)
@@ -218,18 +250,7 @@ void plugin_registry_free(struct plugin_registry *r)
         plugin_stop(r->items[i - 1]);
     }
     for (size_t i = r->n; i > 0; i--) {
-        struct plugin_instance *p = r->items[i - 1];
-        (void)pthread_mutex_lock(&p->lock);
-        bool destroy = !p->given_up;
-        (void)pthread_mutex_unlock(&p->lock);
-        if (destroy) {
-            p->entry.p.destroy(p->self);
-            (void)pthread_mutex_lock(&p->lock);
-            p->state = PLUGIN_STOPPED;
-            p->stop_done = true;
-            (void)pthread_mutex_unlock(&p->lock);
-        }
-        plugin_instance_free(p);
+        end_instance(r->items[i - 1]);
     }
     mem_free(r->items);
     mem_free(r->plugin_dir);
@@ -410,6 +431,34 @@ void plugin_downcall_end(struct plugin_instance *p, bool run)
     p->runs -= run ? 1 : 0;
     p->downcalls--;
     if (p->downcalls == 0) {
+        (void)pthread_cond_broadcast(&p->idle);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+bool plugin_call_begin(struct plugin_instance *p, enum plugin_call why)
+{
+    if (why == PLUGIN_CALL_WORK) {
+        struct error ignored;
+        return plugin_downcall_begin(p, false, &ignored) == ST_OK;
+    }
+    (void)pthread_mutex_lock(&p->lock);
+    bool may = p->state == PLUGIN_STARTING || p->state == PLUGIN_STARTED ||
+               p->state == PLUGIN_STOPPING;
+    p->follows += may ? 1 : 0;
+    (void)pthread_mutex_unlock(&p->lock);
+    return may;
+}
+
+void plugin_call_end(struct plugin_instance *p, enum plugin_call why)
+{
+    if (why == PLUGIN_CALL_WORK) {
+        plugin_downcall_end(p, false);
+        return;
+    }
+    (void)pthread_mutex_lock(&p->lock);
+    p->follows--;
+    if (p->follows == 0) {
         (void)pthread_cond_broadcast(&p->idle);
     }
     (void)pthread_mutex_unlock(&p->lock);

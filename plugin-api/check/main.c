@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* realpath, mkstemp */
 /* soulacy-plugin-check: loads a plugin as the gateway does and holds it to the ABI.
  * In: a shared object and perhaps a config.yaml. Out: one line for each rule broken, and
  * exit status 0 (none), 1 (some), 2 (wrong usage). It opens no socket and runs nothing. */

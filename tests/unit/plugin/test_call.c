@@ -4,6 +4,9 @@
 
 #include "base/clock.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 struct seen {
     int runs, prepared, retired, typed, sent;
     int started, stopped;
@@ -322,6 +325,81 @@ static void a_failed_start_is_never_stopped(void **state)
     fake_done(&f);
 }
 
+/* What stop() meets: work is refused, what follows from earlier work is not. */
+struct stopping {
+    struct plugin_instance *p;
+    bool work, follows;
+};
+
+static void stop_asks(void *self)
+{
+    struct stopping *s = self;
+    s->work = plugin_call_begin(s->p, PLUGIN_CALL_WORK);
+    s->follows = plugin_call_begin(s->p, PLUGIN_CALL_FOLLOWS);
+    if (s->follows) {
+        plugin_call_end(s->p, PLUGIN_CALL_FOLLOWS);
+    }
+}
+
+static void calls_are_let_in_by_state(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct error err;
+    struct stopping s = {NULL, true, false};
+    fake_init(&f, SY_KIND_CHANNEL, "mail", false, NULL, 0);
+    s.p = f.p;
+    f.p->self = &s;
+    f.p->channel.stop = stop_asks;
+    assert_false(plugin_call_begin(f.p, PLUGIN_CALL_WORK));
+    assert_false(plugin_call_begin(f.p, PLUGIN_CALL_FOLLOWS));
+    assert_int_equal(plugin_start(f.p, &err), ST_OK);
+    assert_true(plugin_call_begin(f.p, PLUGIN_CALL_WORK));
+    plugin_call_end(f.p, PLUGIN_CALL_WORK);
+    assert_true(plugin_call_begin(f.p, PLUGIN_CALL_FOLLOWS));
+    plugin_call_end(f.p, PLUGIN_CALL_FOLLOWS);
+    plugin_stop(f.p);
+    assert_false(s.work);
+    assert_true(s.follows);
+    assert_false(plugin_call_begin(f.p, PLUGIN_CALL_WORK));
+    assert_false(plugin_call_begin(f.p, PLUGIN_CALL_FOLLOWS));
+    assert_int_equal(plugin_state(f.p), PLUGIN_STOPPED);
+    fake_done(&f);
+}
+
+static void *end_follow(void *arg)
+{
+    struct fake *f = arg;
+    while (plugin_state(f->p) != PLUGIN_STOPPED) {
+        (void)sched_yield();
+    }
+    /* The plugin may still call from inside a call of ours. */
+    struct plugin_instance *p = plugin_upcall_begin(f->p, "log", PLUGIN_FROM_CREATE);
+    if (p != NULL) {
+        plugin_upcall_end(p);
+    }
+    plugin_call_end(f->p, PLUGIN_CALL_FOLLOWS);
+    return p;
+}
+
+static void stop_waits_for_what_is_in_flight(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct error err;
+    pthread_t t;
+    void *could_call = NULL;
+    fake_init(&f, SY_KIND_CHANNEL, "mail", false, NULL, 0);
+    assert_int_equal(plugin_start(f.p, &err), ST_OK);
+    assert_true(plugin_call_begin(f.p, PLUGIN_CALL_FOLLOWS));
+    assert_int_equal(pthread_create(&t, NULL, end_follow, &f), 0);
+    plugin_stop(f.p);
+    assert_int_equal(pthread_join(t, &could_call), 0);
+    assert_ptr_equal(could_call, f.p);
+    assert_int_equal(plugin_breaches(f.p), 0);
+    fake_done(&f);
+}
+
 static void the_registry_finds_by_kind_and_name(void **state)
 {
     (void)state;
@@ -368,6 +446,8 @@ int main(void)
         cmocka_unit_test(every_outcome_of_send),
         cmocka_unit_test(typing_is_best_effort),
         cmocka_unit_test(a_failed_start_is_never_stopped),
+        cmocka_unit_test(calls_are_let_in_by_state),
+        cmocka_unit_test(stop_waits_for_what_is_in_flight),
         cmocka_unit_test(the_registry_finds_by_kind_and_name),
         cmocka_unit_test(states_have_names),
     };
