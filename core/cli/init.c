@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define OUT_MAX ((size_t)64 * 1024)
@@ -92,8 +93,51 @@ static enum status write_config(const struct init *in, struct error *err)
     return st;
 }
 
+/* The first folder on the way to dir that other users cannot enter, or NULL. */
+static const char *closed_folder(const struct init *in)
+{
+    char *path = arena_dup(in->c->arena, str_c(in->dir));
+    struct stat sb;
+
+    for (size_t i = 1; path != NULL; i++) {
+        char c = path[i];
+
+        if (c == '/' || c == '\0') {
+            path[i] = '\0';
+            if (stat(path, &sb) == 0 && (sb.st_mode & S_IXOTH) == 0) {
+                return path;
+            }
+            path[i] = c;
+        }
+        if (c == '\0') {
+            break;
+        }
+    }
+    return NULL;
+}
+
+static void add_advice(const struct init *in, struct buf *out)
+{
+    const char *closed = geteuid() == 0 ? closed_folder(in) : NULL;
+
+    if (closed != NULL && in->level != ISOLATION_STRICT) {
+        buf_add_c(out,
+                  "  Tools of a gateway that is root become the user nobody, who cannot "
+                  "enter ");
+        cli_text(out, str_c(closed));
+        buf_add_c(out, ".\n  A workspace elsewhere can be isolated: soulacy init "
+                       "/srv/soulacy\n");
+    }
+}
+
 static void add_why(const struct init *in, struct buf *out)
 {
+    if (in->python[0] == '/') {
+        buf_addf(out, "  python_bin   %s, since the python3 of PATH fails there: ",
+                 in->python);
+        cli_text(out, str_c(in->why[in->level]));
+        buf_add_char(out, '\n');
+    }
     for (int level = ISOLATION_STRICT; level > (int)in->level; level--) {
         buf_addf(out, "  %s does not work here: ", levels[level]);
         cli_text(out, str_c(in->why[level]));
@@ -104,6 +148,7 @@ static void add_why(const struct init *in, struct buf *out)
                   "  WARNING: at isolation none a tool can read everything the gateway's "
                   "user can read,\n  its key included. Run only tools you trust.\n");
     }
+    add_advice(in, out);
 }
 
 static enum cli_exit report(const struct init *in)

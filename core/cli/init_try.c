@@ -114,10 +114,7 @@ enum status init_choose(struct init *in, struct error *err)
                 in->probed = true;
                 return ST_OK;
             }
-            if (in->why[level][0] == '\0') {
-                (void)snprintf(in->why[level], sizeof(in->why[level]), "%.390s",
-                               why.text);
-            }
+            (void)snprintf(in->why[level], sizeof(in->why[level]), "%.390s", why.text);
         }
     }
     in->level = ISOLATION_NONE;

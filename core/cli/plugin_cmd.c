@@ -1,9 +1,7 @@
-/* plugin list, plugin check, plugin new: files as the gateway's loader sees them, up to the
+/* plugin list and plugin check: files as the gateway's loader sees them, up to the
  * plugin's configuration. Makes no instance of any plugin. */
-#include "base/io.h"
 #include "base/mem.h"
 #include "cli/command.h"
-#include "cli/init.h"
 #include "config/plugin_values.h"
 #include "plugin/plugin.h"
 #include "runtime.h"
@@ -12,10 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define OUT_MAX ((size_t)4 * 1024 * 1024)
-#define FILE_MAX ((size_t)1024 * 1024)
 
 /* What the loader knows of a file when it comes to the configuration. */
 struct look {
@@ -244,118 +240,4 @@ enum cli_exit cmd_plugin_list(struct cli *c)
     result = cli_print(c, &out);
     buf_done(&out);
     return all ? result : CLI_FAILED;
-}
-
-/* ---- new -------------------------------------------------------------------------------- */
-
-static bool good_name(const char *s)
-{
-    size_t n = 0;
-
-    for (; s[n] != '\0'; n++) {
-        bool lower = s[n] >= 'a' && s[n] <= 'z';
-
-        if (!lower && (n == 0 || !((s[n] >= '0' && s[n] <= '9') || s[n] == '-'))) {
-            return false;
-        }
-    }
-    return n > 0 && n <= PLUGIN_NAME_MAX;
-}
-
-/* The template's text with @NAME@ replaced. */
-static enum status copy_named(const char *from, const char *to, const char *name,
-                              struct error *err)
-{
-    struct buf text, out;
-    struct str rest;
-    size_t at;
-    enum status st;
-
-    buf_init(&text, FILE_MAX);
-    buf_init(&out, FILE_MAX);
-    st = io_read_file(from, FILE_MAX, &text, err);
-    rest = buf_str(&text);
-    while (st == ST_OK && (at = str_find(rest, STR_LIT("@NAME@"))) != SIZE_MAX) {
-        buf_add(&out, rest.ptr, at);
-        buf_add_c(&out, name);
-        rest = str_n(rest.ptr + at + 6, rest.len - at - 6);
-    }
-    buf_add_str(&out, rest);
-    if (st == ST_OK) {
-        st = buf_status(&out) == ST_OK ? init_create(to, buf_str(&out), 0644, err)
-                                       : error_set(err, ST_NOMEM, "out of memory");
-    }
-    buf_done(&out);
-    buf_done(&text);
-    return st;
-}
-
-static int no_dots(const struct dirent *e)
-{
-    return e->d_name[0] != '.' ? 1 : 0;
-}
-
-static enum status copy_template(struct cli *c, const char *from, const char *to,
-                                 struct error *err)
-{
-    struct dirent **names = NULL;
-    int n = scandir(from, &names, no_dots, alphasort);
-    enum status st = ST_OK;
-
-    if (n <= 0) {
-        return error_set(err, ST_NOT_FOUND, "the template %s is not installed", from);
-    }
-    if (mkdir(to, 0777) != 0) {
-        st = error_set(err, ST_CONFLICT, "%s cannot be made; nothing is overwritten", to);
-    }
-    for (int i = 0; i < n; i++) {
-        const char *in = arena_printf(c->arena, "%s/%s", from, names[i]->d_name);
-        const char *out = arena_printf(c->arena, "%s/%s", to, names[i]->d_name);
-
-        if (st == ST_OK && (in == NULL || out == NULL)) {
-            st = error_set(err, ST_NOMEM, "out of memory");
-        }
-        if (st == ST_OK) {
-            st = copy_named(in, out, c->args.words[0], err);
-        }
-        mem_free(names[i]);
-    }
-    mem_free(names);
-    return st;
-}
-
-enum cli_exit cmd_plugin_new(struct cli *c)
-{
-    const char *name = c->args.words[0];
-    const char *kind = args_value(&c->args, "kind");
-    const char *dir = args_value(&c->args, "dir");
-    const char *from, *to;
-    struct error err = {0};
-    char *prefix = NULL;
-
-    kind = kind != NULL ? kind : "channel";
-    if (strcmp(kind, "channel") != 0 && strcmp(kind, "executor") != 0) {
-        return cli_misuse(c, "--kind is channel or executor");
-    }
-    if (!good_name(name)) {
-        return cli_misuse(c,
-                          "a plugin's name is a lower-case letter, then letters, digits "
-                          "and -, at most %d",
-                          PLUGIN_NAME_MAX);
-    }
-    if (runtime_prefix(&prefix, &err) != ST_OK) {
-        return cli_fail(c, "%s", err.text);
-    }
-    from =
-        arena_printf(c->arena, "%s/share/soulacy/plugin-api/template/%s", prefix, kind);
-    to = arena_printf(c->arena, "%s/%s-%s", dir != NULL ? dir : ".", kind, name);
-    mem_free(prefix);
-    if (from == NULL || to == NULL) {
-        return cli_fail(c, "out of memory");
-    }
-    if (copy_template(c, from, to, &err) != ST_OK) {
-        return cli_fail(c, "%s", err.text);
-    }
-    (void)printf("%s made; its README or first lines tell how to build it\n", to);
-    return CLI_DONE;
 }
