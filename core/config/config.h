@@ -158,6 +158,11 @@ void config_free(struct config *c);
  * environment); secrets as "(set)" or "(not set)". YAML, or JSON. */
 enum status config_show(const struct config *c, bool json, struct buf *out) SY_MUST_CHECK;
 
+/* The first key whose value differs and that a reload cannot change (server.port, ...):
+ * *path is static text, or NULL when there is none. */
+enum status config_restart_key(const struct config *was, const struct config *now,
+                               const char **path) SY_MUST_CHECK;
+
 /* NULL when there is none of that name. */
 const struct config_channel *config_channel(const struct config *c, const char *name);
 const struct config_provider *config_provider(const struct config *c, const char *name);

@@ -310,3 +310,41 @@ enum status config_show(const struct config *c, bool json, struct buf *out)
     }
     return buf_status(out);
 }
+
+/* The value of one key as text, for comparison only: secrets in groups are in it. */
+static enum status put_compared(const struct config *c, const struct key *k,
+                                struct buf *out)
+{
+    const struct yaml_node *n = key_node(c->root, k->path);
+    buf_init(out, YAML_MAX_BYTES * 16);
+    if (k->type != K_GROUP) {
+        put_value(out, k, (const char *)c + k->offset);
+    } else if (n != NULL) {
+        return yaml_to_json(n, out);
+    }
+    return buf_status(out);
+}
+
+enum status config_restart_key(const struct config *was, const struct config *now,
+                               const char **path)
+{
+    *path = NULL;
+    enum status st = ST_OK;
+    for (size_t i = 0; i < config_keys.n && st == ST_OK && *path == NULL; i++) {
+        const struct key *k = &config_keys.keys[i];
+        struct buf a;
+        struct buf b;
+        if ((k->flags & KEY_RESTART) == 0) {
+            continue;
+        }
+        st = put_compared(was, k, &a);
+        enum status other = put_compared(now, k, &b);
+        st = st != ST_OK ? st : other;
+        if (st == ST_OK && !str_eq(buf_str(&a), buf_str(&b))) {
+            *path = k->path;
+        }
+        buf_wipe(&a);
+        buf_wipe(&b);
+    }
+    return st;
+}

@@ -46,7 +46,7 @@ struct soul {
     struct soul_tool *tools;
     size_t ntools;
     struct opt_list builtins;
-    struct opt_list knowledge;
+    struct opt_list knowledge; /* absent: none */
     struct opt_list mcp_servers, mcp_tools;
     struct str_list agents; /* peers */
     bool system;            /* capabilities: [system], or system_tools: true */

@@ -40,6 +40,12 @@ static bool admitted_grew(const struct opt_list *was, const struct opt_list *now
     return admits_all(now) || list_grew(&was->list, &now->list);
 }
 
+/* A list that grants: absent means none. */
+static bool granted_grew(const struct opt_list *was, const struct opt_list *now)
+{
+    return !was->all && (now->all || list_grew(&was->list, &now->list));
+}
+
 /* The two MCP lists: both absent = all; when one is there, the other may be absent. */
 static bool mcp_all(const struct soul *s)
 {
@@ -138,7 +144,7 @@ static const char *first_grown(const struct soul *was, const struct soul *now)
         {"agents", list_grew(&was->agents, &now->agents)},
         {"mcp_servers and mcp_tools", mcp_grew(was, now)},
         {"builtins", admitted_grew(&was->builtins, &now->builtins)},
-        {"knowledge", admitted_grew(&was->knowledge, &now->knowledge)},
+        {"knowledge", granted_grew(&was->knowledge, &now->knowledge)},
         {"channels", admitted_grew(&was->channels, &now->channels)},
         {"trigger", was->trigger != now->trigger},
         {"llm.base_url",

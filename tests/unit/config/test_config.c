@@ -534,6 +534,36 @@ static void test_links(void **state)
     test_dir_remove(&dir);
 }
 
+static void restart(const char *was, const char *now, const char *path)
+{
+    struct loaded a;
+    struct loaded b;
+    const char *found = NULL;
+    load_config(&a, was, NULL);
+    load_config(&b, now, NULL);
+    assert_int_equal(config_restart_key(a.cfg, b.cfg, &found), ST_OK);
+    if (path == NULL) {
+        assert_null(found);
+    } else {
+        assert_non_null(found);
+        assert_string_equal(found, path);
+    }
+    load_done(&a);
+    load_done(&b);
+}
+
+static void test_restart(void **state)
+{
+    (void)state;
+    restart("", "", NULL);
+    restart("server: {api_key: a}", "server: {api_key: b, max_body_mb: 3}", NULL);
+    restart("", "server: {port: 1}", "server.port");
+    restart("server: {port: 18789}", "", NULL);
+    restart("channels: {x: {k: v}}", "channels: {x: {k: w}}", "channels");
+    restart("plugins: [a]", "plugins: [a, b]", "plugins");
+    restart("", "plugin_dir: /x", "plugin_dir");
+}
+
 static const char sweep_text[] =
     "server: {api_key: \"${KEY}\", allowed_hosts: [a, b]}\n"
     "channels: {x: {k: v}, whatsapp: {numbers: [{id: 1}]}}\n"
@@ -588,7 +618,7 @@ int main(void)
         cmocka_unit_test(test_volumes),        cmocka_unit_test(test_providers),
         cmocka_unit_test(test_secrets_hidden), cmocka_unit_test(test_env_take),
         cmocka_unit_test(test_find_and_load),  cmocka_unit_test(test_links),
-        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_restart),        cmocka_unit_test(test_sweep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

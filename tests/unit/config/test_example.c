@@ -115,11 +115,33 @@ static void test_has_every_key(void **state)
     buf_done(&text);
 }
 
+/* docs/configuration.md names every key that has a fixed path. */
+static void test_is_documented(void **state)
+{
+    (void)state;
+    struct buf page;
+    struct error err = {.status = ST_OK};
+    buf_init(&page, YAML_MAX_BYTES);
+    assert_int_equal(io_read_file(SOULACY_REFERENCE, YAML_MAX_BYTES, &page, &err), ST_OK);
+    for (size_t i = 0; i < config_keys.n; i++) {
+        char name[128];
+        (void)snprintf(name, sizeof(name), "`%s", config_keys.keys[i].path);
+        assert_contains(page.ptr, name);
+    }
+    for (size_t i = 0; i < config_whatsapp_keys.n; i++) {
+        char name[128];
+        (void)snprintf(name, sizeof(name), "`%s`", config_whatsapp_keys.keys[i].path);
+        assert_contains(page.ptr, name);
+    }
+    buf_done(&page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_is_default),
         cmocka_unit_test(test_has_every_key),
+        cmocka_unit_test(test_is_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -301,6 +301,9 @@ static void test_growth(void **state)
     growth("builtins: [read_file]", "builtins: [list_dir]", "builtins");
     growth("", "builtins: [read_file]", NULL);
     growth("knowledge: []", "knowledge: [k]", "knowledge");
+    growth("", "knowledge: [k]", "knowledge");
+    growth("knowledge: [k]", "knowledge: ['*']", "knowledge");
+    growth("knowledge: [k]", "", NULL);
     growth("channels: [http]", "channels: [http, whatsapp]", "channels");
     growth("", "trigger: webhook", "trigger");
     growth("", "llm: {base_url: 'http://x'}", "llm.base_url");
