@@ -200,8 +200,9 @@ static int64_t default_port(bool tls)
 static bool is_own_name(const struct access_names *names, const struct net_addr *local,
                         struct str name)
 {
-    if (names->loopback_names && (str_eq_nocase(name, STR_LIT("localhost")) ||
-                                  str_eq_c(name, "127.0.0.1") || str_eq_c(name, "[::1]"))) {
+    if (names->loopback_names &&
+        (str_eq_nocase(name, STR_LIT("localhost")) || str_eq_c(name, "127.0.0.1") ||
+         str_eq_c(name, "[::1]"))) {
         return true;
     }
     struct str bare = name;
@@ -220,8 +221,8 @@ bool access_host_ok(const struct access_names *names, const struct net_addr *loc
     if (!split_host(host, &name, &port)) {
         return false;
     }
-    bool own_port = port == names->port ||
-                    (port == -1 && names->port == default_port(names->tls));
+    bool own_port =
+        port == names->port || (port == -1 && names->port == default_port(names->tls));
     if (own_port && is_own_name(names, local, name)) {
         return true;
     }

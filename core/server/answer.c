@@ -18,10 +18,11 @@ void answer_date(int64_t unix_s, char out[32])
     time_t t = (time_t)unix_s;
     out[0] = 0;
     if (gmtime_r(&t, &tm)) {
-        (void)snprintf(out, 32, "%s, %02u %s %04u %02u:%02u:%02u GMT", days[tm.tm_wday % 7],
-                       (unsigned)tm.tm_mday % 100U, months[tm.tm_mon % 12],
-                       (unsigned)(tm.tm_year + 1900) % 10000U, (unsigned)tm.tm_hour % 100U,
-                       (unsigned)tm.tm_min % 100U, (unsigned)tm.tm_sec % 100U);
+        (void)snprintf(out, 32, "%s, %02u %s %04u %02u:%02u:%02u GMT",
+                       days[tm.tm_wday % 7], (unsigned)tm.tm_mday % 100U,
+                       months[tm.tm_mon % 12], (unsigned)(tm.tm_year + 1900) % 10000U,
+                       (unsigned)tm.tm_hour % 100U, (unsigned)tm.tm_min % 100U,
+                       (unsigned)tm.tm_sec % 100U);
     }
 }
 
@@ -92,7 +93,8 @@ static void add_defaults(struct buf *out, const struct answer *a)
         struct str value;
     } defaults[] = {
         {"Cache-Control", STR_LIT("no-store")},
-        {"Content-Security-Policy", STR_LIT("default-src 'none'; frame-ancestors 'none'")},
+        {"Content-Security-Policy",
+         STR_LIT("default-src 'none'; frame-ancestors 'none'")},
         {"Referrer-Policy", STR_LIT("no-referrer")},
         {"X-Frame-Options", STR_LIT("DENY")},
         {"Cross-Origin-Resource-Policy",

@@ -83,8 +83,9 @@ static bool check_names(struct check *k)
     enum access_origin origin =
         access_origin_check(&s->names, k->head->host, k->head->origin, k->proxied);
     if (origin == ORIGIN_REFUSED) {
-        refuse(k, 403, "origin_not_allowed",
-               "pages of this origin may not call the gateway; see server.allowed_origins");
+        refuse(
+            k, 403, "origin_not_allowed",
+            "pages of this origin may not call the gateway; see server.allowed_origins");
         return false;
     }
     if (origin == ORIGIN_LISTED) {
@@ -102,8 +103,7 @@ static struct str shown_key(const struct http_head *head, bool websocket)
 {
     struct str v = head->authorization;
     if (v.ptr) {
-        bool bearer =
-            v.len > 7 && str_eq_nocase(str_n(v.ptr, 7), STR_LIT("bearer "));
+        bool bearer = v.len > 7 && str_eq_nocase(str_n(v.ptr, 7), STR_LIT("bearer "));
         return bearer ? str_trim(str_n(v.ptr + 7, v.len - 7)) : str_n("", 0);
     }
     struct str rest = websocket ? head->ws_protocols : STR_NONE;
@@ -175,7 +175,8 @@ static void answer_ready(struct check *k)
         return;
     }
     buf_init(&body, SERVER_OUTSTANDING_MAX);
-    bool detail = k->authenticated || s->cfg->server.open_metrics || (keyless && k->local);
+    bool detail =
+        k->authenticated || s->cfg->server.open_metrics || (keyless && k->local);
     bool ready = s->status.ready && s->status.ready(s->status.ctx, detail, &body);
     if (body.len == 0 || buf_status(&body) != ST_OK) {
         buf_clear(&body);
@@ -361,8 +362,8 @@ static void hand_over(struct check *k, struct route *r)
         check_body_done(c);
         return;
     }
-    c->deadline_ms = k->now_ms + c->s->body_ms +
-                     (int64_t)(h->body_want / SERVER_BODY_BYTES_PER_MS);
+    c->deadline_ms =
+        k->now_ms + c->s->body_ms + (int64_t)(h->body_want / SERVER_BODY_BYTES_PER_MS);
     if (k->head->expect_continue) {
         conn_send(c, STR_LIT("HTTP/1.1 100 Continue\r\n\r\n"));
     }

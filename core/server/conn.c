@@ -73,6 +73,7 @@ void conn_closed(struct conn *c)
     }
     s->current = s->current == c ? NULL : s->current;
     s->nconns--;
+    s->ndying -= c->dead ? 1U : 0U;
     mem_free(c);
     pthread_mutex_lock(&s->lock);
     s->open--;
@@ -84,6 +85,11 @@ void conn_kill(struct conn *c)
 {
     if (!c->dead) {
         c->dead = true;
+        c->s->ndying++;
+        if (c->wsi && lws_partial_buffered(c->wsi)) {
+            /* Else lws would wait for the rest to be sent. */
+            (void)shutdown(lws_get_socket_fd(c->wsi), SHUT_RDWR);
+        }
         if (c->s->current != c && c->wsi) {
             /* Not in its own callback, which would say so by its result. */
             lws_set_timeout(c->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);

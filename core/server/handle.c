@@ -79,8 +79,9 @@ static void take_head(struct sy_http *h, const struct http_head *head, struct st
     h->body_want = head->content_length > 0 ? (uint64_t)head->content_length : 0;
 }
 
-struct sy_http *handle_new(struct server *s, struct route *r, const struct http_head *head,
-                           struct str path, struct str query, struct http_fault *fault)
+struct sy_http *handle_new(struct server *s, struct route *r,
+                           const struct http_head *head, struct str path,
+                           struct str query, struct http_fault *fault)
 {
     static const struct http_fault nomem = {503, "overloaded", "out of memory"};
     static const struct http_fault bad = {400, "bad_request", "the query is malformed"};
@@ -513,7 +514,8 @@ sy_status handle_write(struct sy_http *h, struct sy_str data)
 /* With the lock held: an answer that never began. */
 static void write_missing(struct sy_http *h)
 {
-    static const struct http_fault fault = {500, "internal", "the handler gave no answer"};
+    static const struct http_fault fault = {500, "internal",
+                                            "the handler gave no answer"};
     struct buf body;
     buf_init(&body, 4096);
     answer_error_body(&body, &fault, h->req.request_id.ptr);

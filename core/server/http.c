@@ -183,8 +183,7 @@ static bool is_forwarding(struct str name)
     return str_eq_nocase(name, STR_LIT("forwarded")) ||
            str_eq_nocase(name, STR_LIT("via")) ||
            str_eq_nocase(name, STR_LIT("x-real-ip")) ||
-           (name.len > 12 &&
-            str_eq_nocase(str_n(name.ptr, 12), STR_LIT("x-forwarded-")));
+           (name.len > 12 && str_eq_nocase(str_n(name.ptr, 12), STR_LIT("x-forwarded-")));
 }
 
 static bool take_field(const struct http_field *f, struct http_head *out,
@@ -245,7 +244,8 @@ static bool finish(struct http_head *out, const struct seen *seen,
     }
     if (seen->encoded) {
         if (out->content_length >= 0 || out->minor == 0) {
-            return bad(fault, "Transfer-Encoding and Content-Length contradict each other");
+            return bad(fault,
+                       "Transfer-Encoding and Content-Length contradict each other");
         }
         return fail(fault, 411, "length_required",
                     "send the body with Content-Length, not chunked");
@@ -423,8 +423,8 @@ bool http_next_param(struct str *query, char *out, size_t cap, size_t *used,
     }
     size_t eq = str_find_char(pair, '=');
     struct str name = eq == SIZE_MAX ? pair : str_n(pair.ptr, eq);
-    struct str value = eq == SIZE_MAX ? str_n("", 0)
-                                      : str_n(pair.ptr + eq + 1, pair.len - eq - 1);
+    struct str value =
+        eq == SIZE_MAX ? str_n("", 0) : str_n(pair.ptr + eq + 1, pair.len - eq - 1);
     if (!decode_part(name, out, cap, used, &param->name) ||
         !decode_part(value, out, cap, used, &param->value)) {
         *bad_param = true;

@@ -6,8 +6,8 @@
 
 #include "base/str.h"
 
-#define HTTP_HEAD_MAX 16384U   /* request line and headers, all bytes */
-#define HTTP_TARGET_MAX 8192U  /* path and query */
+#define HTTP_HEAD_MAX 16384U  /* request line and headers, all bytes */
+#define HTTP_TARGET_MAX 8192U /* path and query */
 #define HTTP_FIELDS_MAX 100U
 #define HTTP_PARAMS_MAX 64U
 

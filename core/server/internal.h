@@ -17,7 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define SERVER_OUTSTANDING_MAX (256U * 1024U) /* unsent bytes of one stream */
+#define SERVER_OUTSTANDING_MAX (256U * 1024U)   /* unsent bytes of one stream */
 #define SERVER_ANSWER_MAX (64U * 1024U * 1024U) /* one answer of declared length */
 #define SERVER_CONNECTIONS_MAX 1000U
 #define SERVER_PEER_CONNECTIONS_MAX 500U /* of one address beyond loopback */
@@ -56,14 +56,14 @@ struct conn {
     struct conn *prev, *next;
     struct net_addr tcp_peer, local;
     enum phase phase;
-    bool dead;      /* close as soon as libwebsockets lets us */
-    bool closing;   /* close when everything is sent */
-    bool paused;    /* reading is off */
-    bool fresh;     /* nothing of the next head has come */
+    bool dead;                  /* close as soon as libwebsockets lets us */
+    bool closing;               /* close when everything is sent */
+    bool paused;                /* reading is off */
+    bool fresh;                 /* nothing of the next head has come */
     bool keep_alive, head_only; /* of the request that is answered now */
     int64_t deadline_ms;
     int64_t stall_ms; /* when unsent bytes count as stuck; CLOCK_NEVER: nothing unsent */
-    uint64_t skip;  /* bytes of an unwanted body still to come */
+    uint64_t skip;    /* bytes of an unwanted body still to come */
     size_t scan;
     struct buf in;
     struct buf out;
@@ -146,8 +146,8 @@ struct server {
     /* Server thread only. */
     struct conn *conns; /* most recently active first */
     struct conn *conns_last;
-    struct conn *current; /* whose callback runs */
-    size_t nconns;
+    struct conn *current;  /* whose callback runs */
+    size_t nconns, ndying; /* dying: killed and not closed yet */
     int spare_fd;
     bool accept_paused, ticking, listeners_closed;
     int64_t emfile_logged_ms;
@@ -193,16 +193,16 @@ void routes_free(struct server *s);
 /* answer.c: response heads. Pure. */
 struct answer {
     int status;
-    const char *type;    /* NULL: none */
-    int64_t length;      /* -1: chunked or until the end */
+    const char *type; /* NULL: none */
+    int64_t length;   /* -1: chunked or until the end */
     bool chunked, close;
     const char *rid;
     const char *date;
-    const char *cors_origin; /* NULL: none */
-    struct str allow;        /* empty: none */
-    int64_t retry_after_s;   /* 0: none */
-    bool challenge;          /* WWW-Authenticate */
-    bool upgrade_hint;       /* Upgrade: websocket, for 426 */
+    const char *cors_origin;     /* NULL: none */
+    struct str allow;            /* empty: none */
+    int64_t retry_after_s;       /* 0: none */
+    bool challenge;              /* WWW-Authenticate */
+    bool upgrade_hint;           /* Upgrade: websocket, for 426 */
     const struct sy_pair *extra; /* further headers */
     size_t nextra;
 };
@@ -241,11 +241,12 @@ void listen_accept(struct server *s, int fd);
 void listen_resume(struct server *s);
 
 /* handle.c */
-struct sy_http *handle_new(struct server *s, struct route *r, const struct http_head *head,
-                           struct str path, struct str query, struct http_fault *fault);
+struct sy_http *handle_new(struct server *s, struct route *r,
+                           const struct http_head *head, struct str path,
+                           struct str query, struct http_fault *fault);
 void handle_unref(struct sy_http *h);
 enum status handle_dispatch(struct sy_http *h) SY_MUST_CHECK;
-void handle_gone(struct sy_http *h); /* the client is away; server thread */
+void handle_gone(struct sy_http *h);     /* the client is away; server thread */
 void handle_tell_gone(struct server *s); /* try again what found the pool full */
 enum status handle_ws_text(struct sy_http *h, struct str text) SY_MUST_CHECK;
 sy_status handle_header(struct sy_http *h, const char *name, struct sy_str *out);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define BACKLOG 256
+#define DYING_MAX 64       /* below the spare room of fd_limit_per_thread */
 #define TURNED_AWAY_MAX 64 /* at one tick, while no descriptor is left */
 
 static int open_one(const struct addrinfo *ai, int port, const char **what)
@@ -218,7 +219,7 @@ static bool make_room(struct server *s, const struct net_addr *peer)
     if (many) {
         return false;
     }
-    if (s->nconns < s->max_conns) {
+    if (s->nconns - s->ndying < s->max_conns) {
         return true;
     }
     struct conn *idle = NULL;
@@ -231,7 +232,7 @@ static bool make_room(struct server *s, const struct net_addr *peer)
     if (idle) {
         conn_kill(idle);
     }
-    return idle && s->nconns < s->max_conns + 32;
+    return idle != NULL;
 }
 
 static void turn_away(int *fd)
@@ -282,14 +283,15 @@ static void adopt(struct server *s, int fd, const struct net_addr *peer)
 
 void listen_accept(struct server *s, int listener)
 {
-    /* Bounded, so that a flood of connections leaves time for the requests. */
-    for (int i = 0; i < 64; i++) {
+    /* Bounded, so that a flood of connections leaves time for the requests. Those that
+     * gave way are closed when we return; until then the next ones wait in the backlog. */
+    for (int i = 0; i < 64 && s->ndying < DYING_MAX; i++) {
         struct sockaddr_storage sa;
         struct net_addr peer;
         socklen_t len = sizeof sa;
         memset(&sa, 0, sizeof sa);
-        int fd = accept4(listener, (struct sockaddr *)&sa, &len,
-                         SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd =
+            accept4(listener, (struct sockaddr *)&sa, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
                 errno == ENOMEM) {

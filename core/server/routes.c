@@ -142,8 +142,7 @@ static enum status append(struct server *s, struct route *r, struct error *err)
         return error_set(err, ST_TOO_LARGE, "more than %u routes", ROUTES_MAX);
     }
     if (s->nroutes % 16 == 0) {
-        void *grown =
-            mem_realloc(s->routes, (s->nroutes + 16) * sizeof(struct route *));
+        void *grown = mem_realloc(s->routes, (s->nroutes + 16) * sizeof(struct route *));
         if (!grown) {
             return error_set(err, ST_NOMEM, "out of memory");
         }

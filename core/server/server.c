@@ -147,8 +147,8 @@ static void woken(struct server *s)
     handle_tell_gone(s);
 }
 
-static int on_connection(struct conn *c, struct lws *wsi, enum lws_callback_reasons reason,
-                         struct str data)
+static int on_connection(struct conn *c, struct lws *wsi,
+                         enum lws_callback_reasons reason, struct str data)
 {
     struct server *s = c->s;
     c->wsi = wsi;
@@ -283,9 +283,10 @@ static void set_names(struct server *s)
     s->names.nallowed_origins = cfg->server.allowed_origins.n;
 }
 
-enum status server_new(const struct config *cfg, struct pool *http, struct metrics *metrics,
-                       struct log *log, const struct server_status *status,
-                       struct server **out, struct error *err)
+enum status server_new(const struct config *cfg, struct pool *http,
+                       struct metrics *metrics, struct log *log,
+                       const struct server_status *status, struct server **out,
+                       struct error *err)
 {
     struct server *s = mem_zalloc(sizeof *s);
     if (!s) {
@@ -345,8 +346,8 @@ static enum status make_context(struct server *s, struct error *err)
     info.max_http_header_data = 64;
     info.fd_limit_per_thread = SERVER_CONNECTIONS_MAX + 128;
     if (s->names.tls) {
-        info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT |
-                        LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS;
+        info.options |=
+            LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS;
         info.ssl_cert_filepath = cfg->server.tls_cert;
         info.ssl_private_key_filepath = cfg->server.tls_key;
         info.alpn = "http/1.1";
@@ -356,17 +357,17 @@ static enum status make_context(struct server *s, struct error *err)
     s->lws = lws_create_context(&info);
     s->vhost = s->lws ? lws_get_vhost_by_name(s->lws, "default") : NULL;
     if (!s->vhost) {
-        return error_set(err, ST_IO, s->names.tls
-                                         ? "the listener cannot be set up: check "
-                                           "server.tls_cert and server.tls_key"
-                                         : "the listener cannot be set up");
+        return error_set(err, ST_IO,
+                         s->names.tls ? "the listener cannot be set up: check "
+                                        "server.tls_cert and server.tls_key"
+                                      : "the listener cannot be set up");
     }
     for (size_t i = 0; i < s->nfds; i++) {
         lws_sock_file_fd_type fd;
         memset(&fd, 0, sizeof fd);
         fd.filefd = s->fds[i];
-        s->listeners[i] = lws_adopt_descriptor_vhost(s->vhost, LWS_ADOPT_RAW_FILE_DESC, fd,
-                                                     "soulacy", NULL);
+        s->listeners[i] = lws_adopt_descriptor_vhost(s->vhost, LWS_ADOPT_RAW_FILE_DESC,
+                                                     fd, "soulacy", NULL);
         if (!s->listeners[i]) {
             s->fds[i] = -1;
             return error_set(err, ST_NOMEM, "the listener cannot be set up");
@@ -478,7 +479,8 @@ void server_free(struct server *s)
     io_close(&s->spare_fd);
     if (s->handles > 0) {
         /* Somebody may still write to one: its memory, and ours, must stay. */
-        log_line(s->log, LOG_ERROR, "server", "%zu requests were never ended", s->handles);
+        log_line(s->log, LOG_ERROR, "server", "%zu requests were never ended",
+                 s->handles);
         return;
     }
     routes_free(s);

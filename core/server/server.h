@@ -22,9 +22,10 @@ struct server_status {
     bool (*ready)(void *ctx, bool detail, struct buf *out);
 };
 
-enum status server_new(const struct config *cfg, struct pool *http, struct metrics *metrics,
-                       struct log *log, const struct server_status *status,
-                       struct server **out, struct error *err) SY_MUST_CHECK;
+enum status server_new(const struct config *cfg, struct pool *http,
+                       struct metrics *metrics, struct log *log,
+                       const struct server_status *status, struct server **out,
+                       struct error *err) SY_MUST_CHECK;
 /* Bind, listen, start the thread. The error names host, port and cause. */
 enum status server_start(struct server *s, struct error *err) SY_MUST_CHECK;
 /* No new connections; open requests may end until deadline_ms, then they are closed. */
@@ -45,6 +46,7 @@ const struct sy_host_http *server_http_service(void);
 /* Direct form for core and tests: owner is the plugin's name ("http", "whatsapp", ...);
  * names not of this repository may only use /channels/NAME/. */
 enum status server_add_route(struct server *s, const char *owner,
-                             const struct sy_route *route, struct error *err) SY_MUST_CHECK;
+                             const struct sy_route *route,
+                             struct error *err) SY_MUST_CHECK;
 
 #endif

@@ -30,7 +30,8 @@ static sy_status add_route(void *ctx, const struct sy_route *route, struct sy_er
 static sy_status header(void *ctx, struct sy_http *http, const char *name,
                         struct sy_str *out)
 {
-    struct plugin_instance *p = plugin_upcall_begin(ctx, "http.header", PLUGIN_FROM_CREATE);
+    struct plugin_instance *p =
+        plugin_upcall_begin(ctx, "http.header", PLUGIN_FROM_CREATE);
     if (!p) {
         return SY_E_INVALID;
     }
@@ -42,7 +43,8 @@ static sy_status header(void *ctx, struct sy_http *http, const char *name,
 static sy_status query(void *ctx, struct sy_http *http, const char *name,
                        struct sy_str *out)
 {
-    struct plugin_instance *p = plugin_upcall_begin(ctx, "http.query", PLUGIN_FROM_CREATE);
+    struct plugin_instance *p =
+        plugin_upcall_begin(ctx, "http.query", PLUGIN_FROM_CREATE);
     if (!p) {
         return SY_E_INVALID;
     }
@@ -55,12 +57,13 @@ static sy_status begin(void *ctx, struct sy_http *http, int32_t status,
                        const struct sy_pair *headers, size_t nheaders,
                        int64_t content_length)
 {
-    struct plugin_instance *p = plugin_upcall_begin(ctx, "http.begin", PLUGIN_FROM_CREATE);
+    struct plugin_instance *p =
+        plugin_upcall_begin(ctx, "http.begin", PLUGIN_FROM_CREATE);
     if (!p) {
         return SY_E_INVALID;
     }
-    sy_status st =
-        http ? handle_begin(http, status, headers, nheaders, content_length) : SY_E_INVALID;
+    sy_status st = http ? handle_begin(http, status, headers, nheaders, content_length)
+                        : SY_E_INVALID;
     if (st == SY_E_INVALID) {
         plugin_misbehaved(p, "http.begin: twice, or with a status, header or length that "
                              "may not be sent");
@@ -71,14 +74,16 @@ static sy_status begin(void *ctx, struct sy_http *http, int32_t status,
 
 static sy_status write_bytes(void *ctx, struct sy_http *http, struct sy_str data)
 {
-    struct plugin_instance *p = plugin_upcall_begin(ctx, "http.write", PLUGIN_FROM_CREATE);
+    struct plugin_instance *p =
+        plugin_upcall_begin(ctx, "http.write", PLUGIN_FROM_CREATE);
     if (!p) {
         return SY_E_INVALID;
     }
     sy_status st = http && data.len <= BODY_MAX ? handle_write(http, data) : SY_E_INVALID;
     if (st == SY_E_INVALID) {
-        plugin_misbehaved(p, "http.write: before begin, beyond the declared length, or no "
-                             "UTF-8 on a WebSocket");
+        plugin_misbehaved(p,
+                          "http.write: before begin, beyond the declared length, or no "
+                          "UTF-8 on a WebSocket");
     }
     plugin_upcall_end(p);
     return st;

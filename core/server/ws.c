@@ -14,7 +14,7 @@
 struct ws_parser {
     unsigned char head[14];
     size_t nhead;
-    size_t left; /* of the frame's payload; meaningful when in_payload */
+    size_t left;   /* of the frame's payload; meaningful when in_payload */
     size_t masked; /* payload bytes done, for the mask */
     bool in_payload, fin, in_message;
     unsigned op;
@@ -142,9 +142,9 @@ static bool close_ok(struct str payload)
         return false;
     }
     int code = (unsigned char)payload.ptr[0] * 256 + (unsigned char)payload.ptr[1];
-    bool known = (code >= 1000 && code <= 1014 && code != 1004 && code != 1005 &&
-                  code != 1006) ||
-                 (code >= 3000 && code <= 4999);
+    bool known =
+        (code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006) ||
+        (code >= 3000 && code <= 4999);
     return known && utf8_valid(str_n(payload.ptr + 2, payload.len - 2));
 }
 
@@ -190,7 +190,8 @@ enum ws_event ws_next(struct ws_parser *p, struct str *in, struct str *payload, 
             p->head[p->nhead++] = (unsigned char)in->ptr[0];
             *in = str_n(in->ptr + 1, in->len - 1);
             if (p->nhead == 2 && (p->head[1] & 0x80U) == 0) {
-                ev = bad(code, 1002); /* not masked: its head is shorter than we wait for */
+                ev = bad(code,
+                         1002); /* not masked: its head is shorter than we wait for */
             } else if (p->nhead >= 2 && p->nhead == head_bytes(p)) {
                 ev = head_done(p, code);
             }

@@ -16,7 +16,8 @@ void ws_parser_free(struct ws_parser *p); /* NULL is fine */
 /* Take bytes from *in until something is whole. TEXT: *payload is the message, valid
  * UTF-8, good until the next call. PING: what the pong repeats. BAD: *code is the close
  * code to send. */
-enum ws_event ws_next(struct ws_parser *p, struct str *in, struct str *payload, int *code);
+enum ws_event ws_next(struct ws_parser *p, struct str *in, struct str *payload,
+                      int *code);
 
 void ws_add_frame(struct buf *out, enum ws_opcode op, struct str payload);
 void ws_add_close(struct buf *out, int code);

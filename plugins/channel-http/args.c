@@ -71,7 +71,8 @@ static const struct endpoint *find(const struct endpoint *route,
 }
 
 /* A misspelt parameter would otherwise be ignored in silence. */
-static bool known_params(const struct endpoint *e, struct sy_str query, struct refusal *no)
+static bool known_params(const struct endpoint *e, struct sy_str query,
+                         struct refusal *no)
 {
     size_t i = 0;
     while (i < query.len) {

@@ -40,7 +40,8 @@ struct channel {
 
 /* ---- answers ---- */
 
-static void answer(struct channel *ch, struct sy_http *http, int status, struct sy_str body)
+static void answer(struct channel *ch, struct sy_http *http, int status,
+                   struct sy_str body)
 {
     struct sy_pair headers[2] = {
         {span_c("Content-Type"), span_c("application/json")},
@@ -391,7 +392,8 @@ static void stop(void *self)
     ch->stopping = true;
     while (ch->calls && rc == 0) {
         size_t n = 0;
-        for (struct call *c = ch->calls; c && n < sizeof ids / sizeof ids[0]; c = c->next) {
+        for (struct call *c = ch->calls; c && n < sizeof ids / sizeof ids[0];
+             c = c->next) {
             if (c->has_id && !c->gone) {
                 c->gone = true;
                 ids[n++] = c->id;

@@ -36,8 +36,8 @@ static int answer_body(struct lws *wsi)
     return lws_http_transaction_completed(wsi) ? -1 : 0;
 }
 
-static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
-                    size_t len)
+static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user,
+                    void *in, size_t len)
 {
     switch ((int)reason) {
     case LWS_CALLBACK_HTTP:

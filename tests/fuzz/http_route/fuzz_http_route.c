@@ -80,9 +80,8 @@ static void try_access(const struct http_head *head)
     if (head->origin.ptr && host_ok && origin == ORIGIN_OWN) {
         must(str_starts(head->origin, STR_LIT("http://")), "own origins have our scheme");
     }
-    struct net_addr peer =
-        access_forwarded(&local, &head->forwarded_for, head->forwarded_for.ptr ? 1 : 0,
-                         &range, 1);
+    struct net_addr peer = access_forwarded(&local, &head->forwarded_for,
+                                            head->forwarded_for.ptr ? 1 : 0, &range, 1);
     char text[NET_ADDR_TEXT];
     net_addr_print(&peer, text);
     must(text[0] != 0, "addresses print");

@@ -145,7 +145,8 @@ static sy_status add_route(void *ctx, const struct sy_route *route, struct sy_er
     return st == ST_OK ? SY_OK : SY_E_INVALID;
 }
 
-static sy_status header(void *ctx, struct sy_http *h, const char *name, struct sy_str *out)
+static sy_status header(void *ctx, struct sy_http *h, const char *name,
+                        struct sy_str *out)
 {
     (void)ctx;
     return handle_header(h, name, out);

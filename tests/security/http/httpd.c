@@ -254,8 +254,8 @@ static void on_count(void *ctx, const struct sy_request *req)
     (void)ctx;
     char text[64];
     pthread_mutex_lock(&site.lock);
-    int len = snprintf(text, sizeof text, "{\"held\":%zu,\"gone\":%u}", site.nheld,
-                       site.gone);
+    int len =
+        snprintf(text, sizeof text, "{\"held\":%zu,\"gone\":%u}", site.nheld, site.gone);
     pthread_mutex_unlock(&site.lock);
     answer(req->http, 200, str_n(text, (size_t)len));
 }
