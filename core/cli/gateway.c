@@ -21,6 +21,10 @@ enum status gateway_origin(const struct config *cfg, struct url_origin *out,
     struct buf url;
     enum status st;
 
+    if (cfg->server.port == 0) {
+        return error_set(err, ST_INVALID,
+                         "server.port is 0, so the gateway takes any free port");
+    }
     /* A listener on all interfaces is reached over loopback. */
     if (is_any(host)) {
         host = "127.0.0.1";
@@ -43,24 +47,27 @@ enum cli_exit gateway_find(struct cli *c, struct gateway *out)
     const char *url = args_value(&c->args, "url");
     struct url_origin own, asked;
     struct str path = STR_NONE;
-    struct error err = {0};
+    struct error err = {0}, url_err = {0};
     struct buf text;
+    enum status st;
     enum cli_exit result = cli_config(c, false);
 
     if (result != CLI_DONE) {
         return result;
     }
-    if (gateway_origin(c->cfg, &own, &err) != ST_OK) {
-        return cli_fail(c, "%s", err.text);
+    st = gateway_origin(c->cfg, &own, &err);
+    if (st != ST_OK && url == NULL) {
+        return cli_misuse(c, "%s; say where the gateway is with --url", err.text);
     }
-    asked = own;
-    if (url != NULL && url_parse(str_c(url), &asked, &path, &err) != ST_OK) {
-        return cli_misuse(c, "--url: %s", err.text);
+    if (url == NULL) {
+        asked = own;
+    } else if (url_parse(str_c(url), &asked, &path, &url_err) != ST_OK) {
+        return cli_misuse(c, "--url: %s", url_err.text);
     }
     if (path.len > 0 && !str_eq_c(path, "/")) {
         return cli_misuse(c, "--url is the gateway's address, without a path");
     }
-    *out = (struct gateway){.c = c, .own = url_same_origin(&own, &asked)};
+    *out = (struct gateway){.c = c, .own = st == ST_OK && url_same_origin(&own, &asked)};
     buf_init(&text, sizeof(out->base) - 1);
     url_print_origin(&asked, &text);
     (void)snprintf(out->base, sizeof(out->base), "%s", text.ptr);
