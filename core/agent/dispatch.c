@@ -104,8 +104,8 @@ static enum status check_digest(const struct dispatch_call *call,
     char want[65];
 
     if (tool->python_file == NULL ||
-        !agents_tool_digest(call->agents, admitted_soul(call->by), tool->name, want) ||
-        str_eq_c(str_c(src->digest), want)) {
+        (agents_tool_digest(call->agents, admitted_soul(call->by), tool->name, want) &&
+         str_eq_c(str_c(src->digest), want))) {
         return ST_OK;
     }
     return error_set(err, ST_REFUSED,
@@ -207,7 +207,8 @@ static void run_plan(struct agent_core *core, const struct dispatch_call *call,
     r->ran = true;
     r->is_error = out.cause != EXEC_OK;
     r->cause = str_c(exec_cause_name(out.cause));
-    buf_add_str(&r->text, buf_str(&out.text));
+    r->text = out.text; /* taken over: there is one result, not a second try to hold it */
+    out.text = (struct buf){0};
     (void)snprintf(r->layers, sizeof(r->layers), "%s", out.layers);
     r->from_stock = out.from_stock;
     r->attempts = out.attempts;
@@ -217,6 +218,54 @@ static void run_plan(struct agent_core *core, const struct dispatch_call *call,
     exec_outcome_done(&out);
 }
 
+/* The agent may have been edited since the turn began: what is offered was the old one's,
+ * what is dispatched must pass the new one too. */
+static enum status judge_again(struct agent_core *core, const struct dispatch_call *call,
+                               const struct gate_policy *policy, struct verdict *v,
+                               struct error *err)
+{
+    const struct soul *was = admitted_soul(call->by);
+    struct agent_snapshot *now = agents_take(core->agents);
+    const struct soul *soul = agents_find(now, str_c(was->id));
+    struct arena *a = NULL;
+    struct catalog tools;
+    enum status st = ST_OK;
+
+    if (soul == NULL) {
+        *v = (struct verdict){GATE_DENY, gate_message_row(0)};
+    } else if (soul != was) {
+        a = arena_new((size_t)1024 * 1024);
+        st = a != NULL ? catalog_build(soul, a, &tools, err)
+                       : error_set(err, ST_NOMEM, "out of memory for a tool call");
+        if (st == ST_OK) {
+            st = gate_explain(soul, policy, admitted_origin(call->by), &tools, call->name,
+                              STR_NONE, v, err);
+        }
+    }
+    if (st == ST_OK && v->answer != GATE_ALLOW) {
+        st = error_set(err, ST_REFUSED,
+                       "tool %.*s was denied: the agent was changed during the run (%s)",
+                       STR_ARG(call->name), v->row->text);
+    }
+    arena_free(a);
+    agents_put(now);
+    return st;
+}
+
+/* False: the call must not go on without a record of it. */
+static bool put_on_record(struct agent_core *core, const struct dispatch_call *call,
+                          const struct verdict *v)
+{
+    struct error err = {0};
+
+    if (audit_call(core, call, v, &err) == ST_OK) {
+        return true;
+    }
+    metric_add(core->metrics, METRIC_AUDIT_FAILED, 1);
+    log_line(core->log, LOG_ERROR, "audit", "%s", err.text);
+    return !core_config(core)->audit.required;
+}
+
 static void judge_and_run(struct agent_core *core, const struct dispatch_call *call,
                           struct call_report *r)
 {
@@ -224,21 +273,20 @@ static void judge_and_run(struct agent_core *core, const struct dispatch_call *c
     struct call_request req = {call->name, call->args, call->offered, false};
     struct approved *approved = NULL;
     struct plan *plan = NULL;
-    struct error err = {0}, audit_err = {0};
+    struct error err = {0};
     enum status st =
         gate_call(call->by, &policy, call->tools, &req, &r->verdict, &approved, &err);
 
+    if (st == ST_OK) {
+        st = judge_again(core, call, &policy, &r->verdict, &err);
+    }
     if (call->judged != NULL) {
         call->judged(call->ctx, call, &r->verdict);
     }
-    if (audit_call(core, call, &r->verdict, &audit_err) != ST_OK) {
-        metric_add(core->metrics, METRIC_AUDIT_FAILED, 1);
-        log_line(core->log, LOG_ERROR, "audit", "%s", audit_err.text);
-        if (core_config(core)->audit.required) {
-            (void)error_set(&err, ST_IO, "the call cannot be audited, so it is not run");
-            fail(r, "unaudited", &err);
-            goto out;
-        }
+    if (!put_on_record(core, call, &r->verdict)) {
+        (void)error_set(&err, ST_IO, "the call cannot be audited, so it is not run");
+        fail(r, "unaudited", &err);
+        goto out;
     }
     if (st != ST_OK) {
         metric_add(core->metrics, METRIC_TOOL_DENIED, 1);

@@ -6,9 +6,12 @@
 #include "agent/ops_internal.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "plugin/plugin.h"
 
 #include <pthread.h>
+
+#define FIELD_SHOWN ((size_t)200) /* bytes of a name that a caller made up */
 
 struct ops {
     struct agent_core *core;
@@ -86,15 +89,17 @@ static void finish(struct op_call *c, uint32_t kind, struct str json)
 void op_fail(struct op_call *c, int http, const char *code, const char *message,
              const char *field, const struct verdict *v)
 {
+    struct str at = str_c(field);
     struct buf b;
 
+    at.len = utf8_cut(at, FIELD_SHOWN);
     buf_init(&b, (size_t)16 * 1024);
     buf_add_char(&b, '{');
     json_add_key_string(&b, "code", str_c(code));
     json_add_key_string(&b, "message", str_c(message));
     json_add_key_i64(&b, "status", http);
     if (field != NULL) {
-        json_add_key_string(&b, "field", str_c(field));
+        json_add_key_string(&b, "field", at);
     }
     if (v != NULL) {
         verdict_json(v, &b);
@@ -157,9 +162,25 @@ bool op_fields(struct op_call *c, const struct field *fields, size_t n)
 
 void op_announce(struct op_call *c)
 {
+    struct buf b;
+
     (void)pthread_mutex_lock(&c->ops->lock);
     c->announced = true;
     (void)pthread_mutex_unlock(&c->ops->lock);
+    if (!c->events) {
+        return;
+    }
+    buf_init(&b, (size_t)16 * 1024);
+    buf_add_char(&b, '{');
+    json_add_key_string(&b, "type", STR_LIT("run"));
+    json_add_key_string(&b, "run_id", str_c(c->run_id));
+    json_add_key_string(&b, "agent_id", c->agent);
+    json_add_key_string(&b, "session_id", c->session);
+    buf_add_char(&b, '}');
+    if (buf_status(&b) == ST_OK) {
+        c->line(c->ctx, SY_LINE_EVENT, buf_str(&b));
+    }
+    buf_done(&b);
 }
 
 bool ops_cancel_run(struct ops *o, struct str run_id)
@@ -360,6 +381,7 @@ static sy_status service_call(void *ctx, const struct sy_gateway_call *in,
     struct sy_gateway_call call;
     struct line_ctx *l = NULL;
     struct error err = {0};
+    enum status st;
 
     if (p == NULL) {
         return SY_E_INVALID;
@@ -370,33 +392,33 @@ static sy_status service_call(void *ctx, const struct sy_gateway_call *in,
         call.line == NULL || call_id == NULL ||
         !plugin_check_text(p, "gateway.call op", call.op, 64) ||
         !plugin_check_text(p, "gateway.call args", call.args, SIZE_MAX)) {
-        (void)error_set(&err, ST_INVALID, "gateway.call: the call is not well formed");
+        st = error_set(&err, ST_INVALID, "gateway.call: the call is not well formed");
         goto out;
     }
     l = mem_zalloc(sizeof(*l));
     if (l == NULL) {
-        (void)error_set(&err, ST_NOMEM, "out of memory for a request");
+        st = error_set(&err, ST_NOMEM, "out of memory for a request");
         goto out;
     }
     *l = (struct line_ctx){call.ctx, call.line};
-    (void)!ops_call(plugin_slot(p, PLUGIN_SLOT_GATEWAY),
-                    &(struct ops_request){.op = from_sy(call.op),
-                                          .args = from_sy(call.args),
-                                          .entry = ENTRY_TOOLS_RUN,
-                                          .local = call.local != 0,
-                                          .peer = from_sy(call.peer),
-                                          .request_id = from_sy(call.request_id),
-                                          .deadline_ms = call.deadline_ms,
-                                          .events = call.events != 0,
-                                          .ctx = l,
-                                          .line = pass_line},
-                    call_id, &err);
-    if (err.status != ST_OK) {
-        mem_free(l);
+    st = ops_call(plugin_slot(p, PLUGIN_SLOT_GATEWAY),
+                  &(struct ops_request){.op = from_sy(call.op),
+                                        .args = from_sy(call.args),
+                                        .entry = ENTRY_TOOLS_RUN,
+                                        .local = call.local != 0,
+                                        .peer = from_sy(call.peer),
+                                        .request_id = from_sy(call.request_id),
+                                        .deadline_ms = call.deadline_ms,
+                                        .events = call.events != 0,
+                                        .ctx = l,
+                                        .line = pass_line},
+                  call_id, &err);
+    if (st != ST_OK) {
+        mem_free(l); /* nothing was begun: no line will come */
     }
 out:
     plugin_upcall_end(p);
-    return err.status == ST_OK ? SY_OK : plugin_give_error(&err, out);
+    return st == ST_OK ? SY_OK : plugin_give_error(&err, out);
 }
 
 static void service_cancel(void *ctx, uint64_t call_id)

@@ -25,7 +25,7 @@ struct ops_request {
 
 enum status ops_new(struct agent_core *core, struct ops **out,
                     struct error *err) SY_MUST_CHECK;
-/* Cancels what runs. The lanes' pool must have been stopped before. */
+/* The lanes' pool must have been stopped before: nothing is in flight then. */
 void ops_free(struct ops *o);
 /* Cancel every operation in flight (shutdown). [any] */
 void ops_cancel_all(struct ops *o);

@@ -39,6 +39,7 @@ static void chat_run(void *arg)
                      .username = chat->username,
                      .overrides = chat->overrides,
                      .run_id = c->run_id,
+                     .deadline_ms = c->deadline_ms,
                      .cancel = &c->cancel,
                      .ctx = c,
                      .event = c->events ? chat_event : NULL};
@@ -131,6 +132,12 @@ static enum status name_session(struct op_call *c, struct str session, struct st
     return copy != NULL ? ST_OK : error_set(err, ST_NOMEM, "out of memory for a session");
 }
 
+/* There is no way yet to give a passphrase here, so an agent that has one is closed. */
+static bool no_passphrase(const struct soul *soul)
+{
+    return soul == NULL || !secret_is_set(&soul->passphrase);
+}
+
 static void admit_and_submit(struct op_call *c, struct chat *chat, struct str text)
 {
     struct origin from = {.entry = ENTRY_CHAT,
@@ -144,8 +151,8 @@ static void admit_and_submit(struct op_call *c, struct chat *chat, struct str te
     const struct soul *soul = agents_find(chat->agents, c->agent);
     struct error err = {0};
     char *key;
-    enum status st =
-        gate_admit(soul, NULL, &from, text, true, &chat->admission, &chat->message, &err);
+    enum status st = gate_admit(soul, NULL, &from, text, no_passphrase(soul),
+                                &chat->admission, &chat->message, &err);
 
     if (st == ST_OK || st == ST_REFUSED) {
         audit_message(c, chat, c->agent, &from);
@@ -332,7 +339,8 @@ static void tool_admit(struct op_call *c, struct tool_run *t)
     const struct soul *soul = agents_find(t->agents, c->agent);
     struct verdict v;
     struct error err = {0};
-    enum status st = gate_admit(soul, NULL, &from, STR_NONE, true, &v, &t->by, &err);
+    enum status st =
+        gate_admit(soul, NULL, &from, STR_NONE, no_passphrase(soul), &v, &t->by, &err);
 
     if (st == ST_OK) {
         op_announce(c);

@@ -34,7 +34,8 @@ void op_fail_error(struct op_call *c, const struct error *err);
 void op_result(struct op_call *c, const struct buf *out);
 /* fields_read on the arguments; on failure the call has ended and false comes back. */
 bool op_fields(struct op_call *c, const struct field *fields, size_t n);
-/* A run in flight from now on: shown by status, found by chat.cancel. */
+/* A run in flight from now on: shown by status, found by chat.cancel, told to the caller
+ * by the event {"type":"run","run_id":..,"agent_id":..,"session_id":..}. */
 void op_announce(struct op_call *c);
 /* False: the run was not found. */
 bool ops_cancel_run(struct ops *o, struct str run_id);

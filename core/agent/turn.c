@@ -3,17 +3,13 @@
  * model that the gate would refuse. */
 #include "agent/turn.h"
 
+#include "agent/history.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/mem.h"
-#include "model/model.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
-#define HISTORY_MESSAGES 200
-#define HISTORY_BYTES ((size_t)512 * 1024)
 #define TURN_ARENA_MAX ((size_t)256 * 1024 * 1024)
 #define CALLS_MAX 64 /* tool calls of one run */
 
@@ -133,106 +129,20 @@ static enum status add_message(struct run *r, struct model_message m)
     return ST_OK;
 }
 
-/* Stored form of calls: an array of {"id","name","args"}, args as text so that no number
- * is parsed and printed again. */
-static enum status calls_to_json(const struct model_message *m, struct arena *a,
-                                 struct str *out)
-{
-    struct buf b;
-    char *copy;
-
-    *out = STR_NONE;
-    if (m->ncalls == 0) {
-        return ST_OK;
-    }
-    buf_init(&b, TURN_REPLY_MAX);
-    buf_add_char(&b, '[');
-    for (size_t i = 0; i < m->ncalls; i++) {
-        json_add_sep(&b);
-        buf_add_char(&b, '{');
-        json_add_key_string(&b, "id", m->calls[i].id);
-        json_add_key_string(&b, "name", m->calls[i].name);
-        json_add_key_string(&b, "args", m->calls[i].args);
-        buf_add_char(&b, '}');
-    }
-    buf_add_char(&b, ']');
-    copy = buf_status(&b) == ST_OK ? arena_dup(a, buf_str(&b)) : NULL;
-    *out = str_n(copy, copy != NULL ? b.len : 0);
-    buf_done(&b);
-    return copy != NULL ? ST_OK : ST_NOMEM;
-}
-
-static bool dup_member(struct arena *a, const cJSON *obj, const char *key,
-                       struct str *out)
-{
-    struct str s = STR_NONE;
-
-    if (!json_get_str(obj, key, &s)) {
-        return false;
-    }
-    *out = str_n(arena_dup(a, s), s.len);
-    return out->ptr != NULL;
-}
-
-static enum status calls_from_json(struct str text, struct arena *a,
-                                   struct model_message *m)
-{
-    struct error ignored;
-    struct model_call *calls;
-    cJSON *doc = NULL;
-    size_t n = 0;
-
-    if (text.len == 0) {
-        return ST_OK;
-    }
-    if (json_parse(text, &doc, &ignored) != ST_OK) {
-        return ST_INVALID;
-    }
-    calls = arena_array(a, (size_t)cJSON_GetArraySize(doc) + 1, sizeof(*calls));
-    for (const cJSON *c = doc->child; calls != NULL && c != NULL; c = c->next) {
-        if (dup_member(a, c, "id", &calls[n].id) &&
-            dup_member(a, c, "name", &calls[n].name) &&
-            dup_member(a, c, "args", &calls[n].args)) {
-            n++;
-        }
-    }
-    cJSON_Delete(doc);
-    m->calls = calls;
-    m->ncalls = n;
-    return calls != NULL ? ST_OK : ST_NOMEM;
-}
-
 static enum status load_history(struct run *r, struct error *err)
 {
-    struct message *rows = NULL;
+    struct model_message *list = NULL;
     size_t n = 0;
-    enum status st;
+    enum status st = ST_OK;
 
-    if (r->core->store == NULL) {
-        return ST_OK;
-    }
-    st = store_history(r->core->store, r->key, HISTORY_MESSAGES, HISTORY_BYTES, r->a,
-                       &rows, &n, err);
-    if (st == ST_NOT_FOUND) {
-        return ST_OK;
+    if (r->core->store != NULL) {
+        st = history_load(r->core->store, r->key, r->a, &list, &n, err);
     }
     for (size_t i = 0; st == ST_OK && i < n; i++) {
-        struct model_message m = {.text = rows[i].text,
-                                  .call_id = rows[i].call_id,
-                                  .tool_name = rows[i].tool_name,
-                                  .is_error = rows[i].is_error};
-
-        m.role = rows[i].role == ROLE_USER        ? MODEL_USER
-                 : rows[i].role == ROLE_ASSISTANT ? MODEL_ASSISTANT
-                                                  : MODEL_TOOL;
-        st = calls_from_json(rows[i].tool_calls, r->a, &m);
-        if (st == ST_OK) {
-            st = add_message(r, m);
-        }
+        st = add_message(r, list[i]) == ST_OK ? ST_OK : no_memory(err);
     }
     r->stored = r->nmessages;
-    return st == ST_OK ? ST_OK
-                       : error_set(err, st, "the session's history is unreadable");
+    return st;
 }
 
 /* Everything not stored yet, in one transaction. */
@@ -240,7 +150,6 @@ static enum status save(struct run *r, struct error *err)
 {
     size_t n = r->nmessages - r->stored;
     struct message *rows;
-    enum status st = ST_OK;
 
     if (r->core->store == NULL || n == 0) {
         return ST_OK;
@@ -249,26 +158,15 @@ static enum status save(struct run *r, struct error *err)
     if (rows == NULL) {
         return no_memory(err);
     }
-    for (size_t i = 0; i < n && st == ST_OK; i++) {
-        const struct model_message *m = &r->messages[r->stored + i];
-
-        rows[i] = (struct message){.role = m->role == MODEL_USER        ? ROLE_USER
-                                           : m->role == MODEL_ASSISTANT ? ROLE_ASSISTANT
-                                                                        : ROLE_TOOL,
-                                   .at_unix_ms = clock_unix_ms(),
-                                   .is_error = m->is_error,
-                                   .run_id = str_c(r->t->run_id),
-                                   .text = m->text,
-                                   .call_id = m->call_id,
-                                   .tool_name = m->tool_name};
-        st = calls_to_json(m, r->a, &rows[i].tool_calls);
+    for (size_t i = 0; i < n; i++) {
+        if (history_row(&r->messages[r->stored + i], r->a, &rows[i]) != ST_OK) {
+            return no_memory(err);
+        }
+        rows[i].at_unix_ms = clock_unix_ms();
+        rows[i].run_id = str_c(r->t->run_id);
     }
-    if (st != ST_OK) {
-        return no_memory(err);
-    }
-    st = store_append(r->core->store, r->key, r->t->user, r->t->username, rows, n,
-                      r->session_id, err);
-    if (st != ST_OK) {
+    if (store_append(r->core->store, r->key, r->t->user, r->t->username, rows, n,
+                     r->session_id, err) != ST_OK) {
         return error_context(err, "the conversation cannot be stored");
     }
     r->stored = r->nmessages;
@@ -466,7 +364,7 @@ static enum status prepare(struct run *r, struct error *err)
                                                   : cfg->runtime.run_timeout_ms;
     enum status st;
 
-    r->deadline_ms = clock_mono_ms() + timeout;
+    r->deadline_ms = smaller(clock_mono_ms() + timeout, r->t->deadline_ms);
     r->left =
         r->soul->max_turns > 0 ? r->soul->max_turns : cfg->runtime.default_max_turns;
     r->left = smaller(r->left, cfg->runtime.max_turns_ceiling);

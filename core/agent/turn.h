@@ -20,9 +20,10 @@ struct turn {
     struct str user, username;
     struct turn_overrides overrides;
     const char *run_id;
+    int64_t deadline_ms; /* monotonic; over it too the run ends, CLOCK_NEVER: none */
     const struct event *cancel;
     void *ctx;
-    /* One event as a line of JSON: run, token, tool_call, tool_log, tool_result. Called on
+    /* One event as a line of JSON: token, tool_call, tool_log, tool_result. Called on
      * the turn's thread and on workers, one at a time. May be NULL. */
     void (*event)(void *ctx, struct str json);
 };

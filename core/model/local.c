@@ -4,7 +4,10 @@
 #include "base/json.h"
 #include "model/model.h"
 
-#define REPLY_MAX ((size_t)1024 * 1024)
+#include <string.h>
+
+/* Over the largest result of a tool (runtime.max_tool_output_kb). */
+#define REPLY_MAX ((size_t)80 * 1024 * 1024)
 
 static const char usage[] =
     "I am `local`, the gateway's built-in provider. I am no language model. I "
@@ -52,129 +55,163 @@ static struct str take_word(struct str *s)
     return word;
 }
 
-/* The declared type of a parameter, or "" when the schema does not say. */
-static struct str parameter_type(const struct model_request *req, struct str tool,
-                                 struct str key, cJSON **hold)
+/* The schema of that tool, to be freed; NULL when there is none to go by. */
+static enum status schema_of(const struct model_request *req, struct str tool,
+                             cJSON **schema)
 {
-    struct str type = STR_NONE;
-    const cJSON *props;
+    size_t i = 0;
 
-    for (size_t i = 0; i < req->ntools && *hold == NULL; i++) {
-        if (str_eq(req->tools[i].name, tool)) {
-            struct error ignored;
-
-            if (json_parse(req->tools[i].parameters, hold, &ignored) != ST_OK) {
-                return type;
-            }
-        }
+    while (i < req->ntools && !str_eq(req->tools[i].name, tool)) {
+        i++;
     }
-    props = *hold != NULL ? json_get(*hold, "properties") : NULL;
-    for (const cJSON *p = props != NULL ? props->child : NULL; p != NULL; p = p->next) {
-        if (str_eq_c(key, p->string)) {
-            (void)json_get_str(p, "type", &type);
-        }
+    if (i < req->ntools &&
+        json_parse(req->tools[i].parameters, schema, NULL) == ST_NOMEM) {
+        return ST_NOMEM;
     }
-    return type;
+    return ST_OK;
 }
 
-/* A value as written on the command line: text where the tool wants text, JSON where it
- * is JSON, text otherwise. */
-static void add_value(struct buf *out, struct str type, struct str value, bool quoted)
+/* The schema says that this parameter is text. */
+static bool wants_text(const cJSON *schema, struct str key)
 {
-    struct error ignored;
+    const cJSON *props = json_get(schema, "properties");
 
-    if (!quoted && !str_eq_c(type, "string") &&
-        json_check(value, JSON_MAX_DEPTH, &ignored) == ST_OK) {
+    for (const cJSON *p = props != NULL ? props->child : NULL; p != NULL; p = p->next) {
+        struct str type = STR_NONE;
+
+        if (str_eq_c(key, p->string) && json_get_str(p, "type", &type)) {
+            return str_eq_c(type, "string");
+        }
+    }
+    return false;
+}
+
+/* A value as written on the command line: text where it is quoted or the tool wants text,
+ * JSON where it is JSON, text otherwise. */
+static enum status add_value(struct buf *out, struct str value, bool text)
+{
+    enum status st = text ? ST_INVALID : json_check(value, JSON_MAX_DEPTH, NULL);
+
+    if (st == ST_OK) {
         buf_add_str(out, value);
     } else {
         json_add_string(out, value);
     }
+    return st == ST_NOMEM ? ST_NOMEM : ST_OK;
 }
 
-/* Reads a value, in quotes or up to white space; *s moves behind it. */
+/* Reads a value, in quotes or up to white space; *s moves behind it. False: a quote that
+ * nothing closes. */
 static bool take_value(struct str *s, struct buf *value, bool *quoted)
 {
-    char quote = s->len > 0 && (s->ptr[0] == '"' || s->ptr[0] == '\'') ? s->ptr[0] : '\0';
-    size_t i = quote != '\0' ? 1 : 0;
+    char quote = s->len > 0 ? s->ptr[0] : ' ';
+    size_t i;
 
-    *quoted = quote != '\0';
+    *quoted = quote == '"' || quote == '\'';
     buf_clear(value);
-    for (; i < s->len; i++) {
+    for (i = *quoted ? 1 : 0; i < s->len; i++) {
         char c = s->ptr[i];
 
-        if (quote != '\0' ? c == quote : is_space(c)) {
+        if (*quoted ? c == quote : is_space(c)) {
             break;
         }
-        if (quote != '\0' && c == '\\' && i + 1 < s->len) {
+        if (*quoted && c == '\\' && i + 1 < s->len) {
             c = s->ptr[++i];
         }
         buf_add_char(value, c);
     }
-    if (quote != '\0') {
-        if (i == s->len) {
-            return false; /* no closing quote */
-        }
-        i++;
+    if (*quoted && i == s->len) {
+        return false;
     }
+    i += *quoted ? 1 : 0;
     *s = str_trim(str_n(s->ptr + i, s->len - i));
     return true;
+}
+
+/* Takes one key=value off *rest and appends it as a member. */
+static enum status take_pair(const cJSON *schema, struct str *rest, struct buf *value,
+                             struct buf *out, struct error *err)
+{
+    size_t eq = 0;
+    struct str key;
+    bool quoted;
+
+    while (eq < rest->len && rest->ptr[eq] != '=' && !is_space(rest->ptr[eq])) {
+        eq++;
+    }
+    if (eq == 0 || eq == rest->len || rest->ptr[eq] != '=') {
+        return error_set(err, ST_INVALID, "arguments are written key=value");
+    }
+    key = str_n(rest->ptr, eq);
+    *rest = str_n(rest->ptr + eq + 1, rest->len - eq - 1);
+    if (!take_value(rest, value, &quoted)) {
+        return error_set(err, ST_INVALID, "the value of %.*s has no closing quote",
+                         (int)key.len, key.ptr);
+    }
+    json_add_sep(out);
+    json_add_string(out, key);
+    buf_add_char(out, ':');
+    return add_value(out, buf_str(value), quoted || wants_text(schema, key));
 }
 
 static enum status pairs_to_json(const struct model_request *req, struct str tool,
                                  struct str rest, struct buf *out, struct error *err)
 {
+    cJSON *schema = NULL;
     struct buf value;
-    enum status st = ST_OK;
+    enum status st = schema_of(req, tool, &schema);
 
     buf_init(&value, REPLY_MAX);
     buf_add_char(out, '{');
     while (rest.len > 0 && st == ST_OK) {
-        size_t eq = str_find_char(rest, '=');
-        struct str key = str_n(rest.ptr, eq == SIZE_MAX ? 0 : eq);
-        cJSON *hold = NULL;
-        bool quoted;
-
-        if (key.len == 0 || str_find_char(key, ' ') != SIZE_MAX) {
-            st = error_set(err, ST_INVALID, "arguments are written key=value");
-            break;
-        }
-        rest = str_n(rest.ptr + eq + 1, rest.len - eq - 1);
-        if (!take_value(&rest, &value, &quoted)) {
-            st = error_set(err, ST_INVALID, "the value of %.*s has no closing quote",
-                           STR_ARG(key));
-            break;
-        }
-        json_add_sep(out);
-        json_add_string(out, key);
-        buf_add_char(out, ':');
-        add_value(out, parameter_type(req, tool, key, &hold), buf_str(&value), quoted);
-        cJSON_Delete(hold);
+        st = take_pair(schema, &rest, &value, out, err);
+        st = buf_status(&value) == ST_OK ? st : ST_NOMEM;
     }
     buf_add_char(out, '}');
-    if (st == ST_OK && (buf_status(out) != ST_OK || buf_status(&value) != ST_OK)) {
-        st = no_memory(err);
-    }
     buf_done(&value);
+    cJSON_Delete(schema);
     return st;
 }
 
 static enum status one_call(struct arena *a, struct str name, struct str args,
-                            struct model_reply *out, struct error *err)
+                            struct model_reply *out)
 {
-    struct model_call *call = arena_alloc(a, sizeof(*call));
-    const char *n = arena_dup(a, name), *j = arena_dup(a, args);
+    struct model_call *call = arena_alloc(a, sizeof(*call) + name.len + args.len);
+    char *texts;
 
-    if (call == NULL || n == NULL || j == NULL) {
-        return no_memory(err);
+    if (call == NULL) {
+        return ST_NOMEM;
     }
-    *call =
-        (struct model_call){STR_LIT("call_1"), str_n(n, name.len), str_n(j, args.len)};
+    texts = (char *)(call + 1);
+    memcpy(texts, name.ptr, name.len);
+    memcpy(texts + name.len, args.ptr, args.len);
+    *call = (struct model_call){STR_LIT("call_1"), str_n(texts, name.len),
+                                str_n(texts + name.len, args.len)};
     out->calls = call;
     out->ncalls = 1;
     return ST_OK;
 }
 
-/* /tool {"tool": NAME, "args": {...}} */
+/* {"tool": NAME, "args": {...}}: both, and nothing that would be passed over. */
+static enum status read_call(const cJSON *doc, struct str text, struct str *name,
+                             struct str *args, struct error *err)
+{
+    for (const cJSON *m = doc->child; m != NULL; m = m->next) {
+        struct str key = str_c(m->string);
+
+        if (!str_eq_c(key, "tool") && !str_eq_c(key, "args")) {
+            return error_set(err, ST_INVALID,
+                             "the JSON has \"%s\"; it takes \"tool\" and \"args\"",
+                             m->string);
+        }
+    }
+    if (!json_get_str(doc, "tool", name)) {
+        return error_set(err, ST_INVALID, "the JSON has no \"tool\" that is text");
+    }
+    (void)!json_raw_member(text, "args", args); /* stays {} when absent */
+    return ST_OK;
+}
+
 static enum status call_from_json(struct str text, struct arena *a,
                                   struct model_reply *out, struct error *err)
 {
@@ -182,17 +219,11 @@ static enum status call_from_json(struct str text, struct arena *a,
     cJSON *doc = NULL;
     enum status st = json_parse(text, &doc, err);
 
-    if (st != ST_OK) {
-        return st;
-    }
-    if (!json_get_str(doc, "tool", &name) && !json_get_str(doc, "name", &name)) {
-        st = error_set(err, ST_INVALID, "the JSON has no \"tool\"");
-    }
-    if (st == ST_OK && json_raw_member(text, "args", &args) != ST_OK) {
-        (void)!json_raw_member(text, "arguments", &args);
+    if (st == ST_OK) {
+        st = read_call(doc, text, &name, &args, err);
     }
     if (st == ST_OK) {
-        st = one_call(a, name, args, out, err);
+        st = one_call(a, name, args, out);
     }
     cJSON_Delete(doc);
     return st;
@@ -201,7 +232,7 @@ static enum status call_from_json(struct str text, struct arena *a,
 static enum status call_tool(const struct model_request *req, struct str rest,
                              struct arena *a, struct model_reply *out, struct error *err)
 {
-    struct str name;
+    struct str name, prefix = STR_LIT("tool=");
     struct buf args;
     enum status st;
 
@@ -209,73 +240,79 @@ static enum status call_tool(const struct model_request *req, struct str rest,
         return call_from_json(rest, a, out, err);
     }
     name = take_word(&rest);
-    if (str_starts(name, STR_LIT("tool="))) {
-        name = str_n(name.ptr + 5, name.len - 5);
+    if (str_starts(name, prefix)) {
+        name = str_n(name.ptr + prefix.len, name.len - prefix.len);
     }
     if (name.len == 0) {
         return error_set(err, ST_INVALID, "name a tool; /tools lists them");
     }
-    buf_init(&args, REPLY_MAX);
     if (rest.len > 0 && rest.ptr[0] == '{') {
-        st = one_call(a, name, rest, out, err);
-    } else {
-        st = pairs_to_json(req, name, rest, &args, err);
-        if (st == ST_OK) {
-            st = one_call(a, name, buf_str(&args), out, err);
-        }
+        return one_call(a, name, rest, out);
+    }
+    buf_init(&args, REPLY_MAX);
+    st = pairs_to_json(req, name, rest, &args, err);
+    if (st == ST_OK) {
+        st = buf_status(&args) == ST_OK ? one_call(a, name, buf_str(&args), out)
+                                        : ST_NOMEM;
     }
     buf_done(&args);
     return st;
 }
 
-static void list_parameters(struct buf *b, struct str schema)
+static bool requires(const cJSON *schema, const char *name)
 {
-    struct error ignored;
-    cJSON *doc = NULL;
-    const cJSON *props, *required;
+    const cJSON *list = json_get(schema, "required");
 
-    if (json_parse(schema, &doc, &ignored) != ST_OK) {
-        return;
+    for (const cJSON *r = list != NULL ? list->child : NULL; r != NULL; r = r->next) {
+        if (cJSON_IsString(r) && str_eq(str_c(r->valuestring), str_c(name))) {
+            return true;
+        }
     }
-    props = json_get(doc, "properties");
-    required = json_get(doc, "required");
+    return false;
+}
+
+static enum status list_parameters(struct buf *b, struct str text)
+{
+    cJSON *schema = NULL;
+    const cJSON *props;
+    enum status st = json_parse(text, &schema, NULL);
+
+    props = json_get(schema, "properties");
     for (const cJSON *p = props != NULL ? props->child : NULL; p != NULL; p = p->next) {
         struct str type = STR_LIT("any"), about = STR_NONE;
-        bool needed = false;
 
-        for (const cJSON *r = required != NULL ? required->child : NULL; r != NULL;
-             r = r->next) {
-            needed = needed || (cJSON_IsString(r) &&
-                                str_eq(str_c(r->valuestring), str_c(p->string)));
-        }
         (void)json_get_str(p, "type", &type);
         (void)json_get_str(p, "description", &about);
-        buf_addf(b, "\n    %s: %.*s%s", p->string, STR_ARG(type),
-                 needed ? ", required" : "");
-        buf_addf(b, "%s%.*s", about.len > 0 ? ". " : "", STR_ARG(about));
+        buf_addf(b, "\n    %s: ", p->string);
+        buf_add_str(b, type);
+        buf_add_c(b, requires(schema, p->string) ? ", required" : "");
+        buf_add_c(b, about.len > 0 ? ". " : "");
+        buf_add_str(b, about);
     }
-    cJSON_Delete(doc);
+    cJSON_Delete(schema);
+    return st == ST_NOMEM ? ST_NOMEM : ST_OK;
 }
 
 static enum status list_tools(const struct model_request *req, struct arena *a,
                               struct model_reply *out, struct error *err)
 {
+    enum status st = ST_OK;
     struct buf b;
-    enum status st;
 
     buf_init(&b, REPLY_MAX);
     buf_addf(&b,
              req->ntools > 0 ? "Tools of %s on this channel:" : "%s has no tools here.",
              req->agent_name);
-    for (size_t i = 0; i < req->ntools; i++) {
+    for (size_t i = 0; i < req->ntools && st == ST_OK; i++) {
         const struct model_tool *t = &req->tools[i];
 
-        buf_addf(&b, "\n- %.*s", STR_ARG(t->name));
-        buf_addf(&b, "%s%.*s", t->description.len > 0 ? ": " : "",
-                 STR_ARG(t->description));
-        list_parameters(&b, t->parameters);
+        buf_add_c(&b, "\n- ");
+        buf_add_str(&b, t->name);
+        buf_add_c(&b, t->description.len > 0 ? ": " : "");
+        buf_add_str(&b, t->description);
+        st = list_parameters(&b, t->parameters);
     }
-    st = keep_text(a, &b, &out->text, err);
+    st = st == ST_OK ? keep_text(a, &b, &out->text, err) : no_memory(err);
     buf_done(&b);
     return st;
 }
@@ -299,7 +336,8 @@ static enum status show_results(const struct model_request *req, struct arena *a
             buf_add_char(&b, '\n');
         }
         if (m->is_error) {
-            buf_addf(&b, "%.*s failed: ", STR_ARG(m->tool_name));
+            buf_add_str(&b, m->tool_name);
+            buf_add_c(&b, " failed: ");
         }
         buf_add_str(&b, m->text);
     }
@@ -308,10 +346,30 @@ static enum status show_results(const struct model_request *req, struct arena *a
     return st;
 }
 
-static enum status say(const char *text, struct model_reply *out)
+static enum status answer_text(const struct model_request *req, struct str text,
+                               struct arena *a, struct model_reply *out,
+                               struct error *err)
 {
-    out->text = str_c(text);
-    return ST_OK;
+    struct str word = take_word(&text);
+    struct error why = {0};
+    enum status st;
+
+    if (str_eq_c(word, "/tools") && text.len == 0) {
+        return list_tools(req, a, out, err);
+    }
+    if (!str_eq_c(word, "/tool")) {
+        out->text = str_c(usage);
+        return ST_OK;
+    }
+    st = call_tool(req, text, a, out, &why);
+    if (st == ST_OK) {
+        return ST_OK;
+    }
+    if (st != ST_NOMEM) {
+        out->text =
+            str_c(arena_printf(a, "/tool: %s. Say anything else for help.", why.text));
+    }
+    return out->text.ptr != NULL ? ST_OK : no_memory(err);
 }
 
 static enum status answer(const struct model_request *req, struct arena *a,
@@ -319,31 +377,11 @@ static enum status answer(const struct model_request *req, struct arena *a,
 {
     const struct model_message *last =
         req->nmessages > 0 ? &req->messages[req->nmessages - 1] : NULL;
-    struct error why = {0};
-    struct str text, word;
-    enum status st;
 
-    if (last == NULL) {
-        return say(usage, out);
-    }
-    if (last->role == MODEL_TOOL) {
+    if (last != NULL && last->role == MODEL_TOOL) {
         return show_results(req, a, out, err);
     }
-    text = last->text;
-    word = take_word(&text);
-    if (str_eq_c(word, "/tools") && text.len == 0) {
-        return list_tools(req, a, out, err);
-    }
-    if (!str_eq_c(word, "/tool")) {
-        return say(usage, out);
-    }
-    st = call_tool(req, text, a, out, &why);
-    if (st == ST_NOMEM || st == ST_OK) {
-        return st == ST_OK ? ST_OK : no_memory(err);
-    }
-    out->text =
-        str_c(arena_printf(a, "/tool: %s. Say anything else for help.", why.text));
-    return out->text.ptr != NULL ? ST_OK : no_memory(err);
+    return answer_text(req, last != NULL ? last->text : STR_NONE, a, out, err);
 }
 
 enum status model_local(const struct model_request *req, struct arena *a,
