@@ -329,6 +329,31 @@ static bool check_upgrade(struct check *k, const struct route *r)
     return false;
 }
 
+/* The core still holds the only reference: the plugin has not seen the handle. */
+void check_abandon(struct conn *c, const struct http_fault *f, struct answer *a)
+{
+    struct sy_http *h = c->req;
+    c->req = NULL;
+    c->phase = PH_HEAD;
+    atomic_fetch_sub(&h->route->active, 1);
+    metric_add(c->s->metrics, METRIC_HTTP_REJECTED, 1);
+    conn_error(c, f, a);
+    handle_unref(h);
+}
+
+static void body_done(struct conn *c)
+{
+    struct sy_http *h = c->req;
+    h->req.body = (struct sy_str){h->body.len > 0 ? h->body.ptr : "", h->body.len};
+    c->phase = PH_BUSY;
+    c->deadline_ms = CLOCK_NEVER;
+    if (handle_dispatch(h) != ST_OK) {
+        static const struct http_fault f = {503, "busy", "the gateway is at its limit"};
+        struct answer a = {.status = 503, .retry_after_s = 1};
+        check_abandon(c, &f, &a);
+    }
+}
+
 static void hand_over(struct check *k, struct route *r)
 {
     struct conn *c = k->c;
@@ -359,38 +384,13 @@ static void hand_over(struct check *k, struct route *r)
     c->req = h;
     c->phase = PH_BODY;
     if (h->body_want == 0) {
-        check_body_done(c);
+        body_done(c);
         return;
     }
     c->deadline_ms =
         k->now_ms + c->s->body_ms + (int64_t)(h->body_want / SERVER_BODY_BYTES_PER_MS);
     if (k->head->expect_continue) {
         conn_send(c, STR_LIT("HTTP/1.1 100 Continue\r\n\r\n"));
-    }
-}
-
-/* The core still holds the only reference: the plugin has not seen the handle. */
-void check_abandon(struct conn *c, const struct http_fault *f, struct answer *a)
-{
-    struct sy_http *h = c->req;
-    c->req = NULL;
-    c->phase = PH_HEAD;
-    atomic_fetch_sub(&h->route->active, 1);
-    metric_add(c->s->metrics, METRIC_HTTP_REJECTED, 1);
-    conn_error(c, f, a);
-    handle_unref(h);
-}
-
-void check_body_done(struct conn *c)
-{
-    struct sy_http *h = c->req;
-    h->req.body = (struct sy_str){h->body.len > 0 ? h->body.ptr : "", h->body.len};
-    c->phase = PH_BUSY;
-    c->deadline_ms = CLOCK_NEVER;
-    if (handle_dispatch(h) != ST_OK) {
-        static const struct http_fault f = {503, "busy", "the gateway is at its limit"};
-        struct answer a = {.status = 503, .retry_after_s = 1};
-        check_abandon(c, &f, &a);
     }
 }
 
@@ -414,7 +414,7 @@ bool check_body_take(struct conn *c, struct str *in)
     atomic_fetch_add(&c->s->body_bytes, n);
     *in = str_n(in->ptr + n, in->len - n);
     if (h->body.len == h->body_want) {
-        check_body_done(c);
+        body_done(c);
     }
     return true;
 }

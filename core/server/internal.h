@@ -2,7 +2,7 @@
  *
  * Who owns what: the server thread owns every connection and all of libwebsockets. A
  * request handle is shared by that thread, a worker and the plugin; its lock guards what
- * they share. Other threads reach the server thread by server_wake alone. */
+ * they share. Other threads reach the server thread by lws_cancel_service alone. */
 #ifndef SOULACY_SERVER_INTERNAL_H
 #define SOULACY_SERVER_INTERNAL_H
 
@@ -116,7 +116,7 @@ struct sy_http {
 };
 
 struct server {
-    const struct config *cfg;
+    _Atomic(const struct config *) cfg; /* swapped by server_reload */
     struct pool *pool;
     struct metrics *metrics;
     struct log *log;
@@ -172,12 +172,11 @@ struct server {
     size_t calls;           /* functions of plugins running or queued */
     size_t open;            /* connections */
     bool wakeable;          /* lws is there to be woken */
-    atomic_bool stop, draining, drain_now;
+    atomic_bool stop, draining, drain_now, reloaded;
     atomic_uint_fast64_t body_bytes; /* of all requests in memory */
 };
 
 /* server.c */
-void server_wake(struct server *s);
 void server_mark_dirty(struct sy_http *h); /* [any] the connection has to look at h */
 void server_call_begin(struct server *s);
 void server_call_end(struct server *s);
@@ -228,7 +227,6 @@ void conn_send(struct conn *c, struct str bytes);
 
 /* check.c: one head, from limits to key; answers or dispatches. */
 void check_head(struct conn *c, struct str raw);
-void check_body_done(struct conn *c);
 /* Move bytes of the body over; false: it was answered with an error. */
 bool check_body_take(struct conn *c, struct str *in);
 /* End a request the plugin has not seen with an error. */

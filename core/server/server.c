@@ -19,7 +19,7 @@
 
 /* ---- shared with the other files ---- */
 
-void server_wake(struct server *s)
+static void wake(struct server *s)
 {
     pthread_mutex_lock(&s->lock);
     if (s->wakeable) {
@@ -140,8 +140,25 @@ static void look_at_drain(struct server *s)
     }
 }
 
+static bool given(const char *text)
+{
+    return text && text[0] != 0;
+}
+
+static void set_names(struct server *s)
+{
+    const struct config *cfg = s->cfg;
+    s->names.allowed_hosts = (const char *const *)cfg->server.allowed_hosts.items;
+    s->names.nallowed_hosts = cfg->server.allowed_hosts.n;
+    s->names.allowed_origins = (const char *const *)cfg->server.allowed_origins.items;
+    s->names.nallowed_origins = cfg->server.allowed_origins.n;
+}
+
 static void woken(struct server *s)
 {
+    if (atomic_exchange(&s->reloaded, false)) {
+        set_names(s);
+    }
     look_at_dirty(s);
     look_at_drain(s);
     handle_tell_gone(s);
@@ -268,21 +285,6 @@ static enum status init_locks(struct server *s, struct error *err)
     return ST_OK;
 }
 
-static bool given(const char *text)
-{
-    return text && text[0] != 0;
-}
-
-static void set_names(struct server *s)
-{
-    const struct config *cfg = s->cfg;
-    s->names.tls = given(cfg->server.tls_cert);
-    s->names.allowed_hosts = (const char *const *)cfg->server.allowed_hosts.items;
-    s->names.nallowed_hosts = cfg->server.allowed_hosts.n;
-    s->names.allowed_origins = (const char *const *)cfg->server.allowed_origins.items;
-    s->names.nallowed_origins = cfg->server.allowed_origins.n;
-}
-
 enum status server_new(const struct config *cfg, struct pool *http,
                        struct metrics *metrics, struct log *log,
                        const struct server_status *status, struct server **out,
@@ -306,6 +308,7 @@ enum status server_new(const struct config *cfg, struct pool *http,
     }
     set_times(s);
     set_names(s);
+    s->names.tls = given(cfg->server.tls_cert);
     s->max_body = (uint64_t)cfg->server.max_body_mb * 1024 * 1024;
     enum status st = init_locks(s, err);
     if (st != ST_OK) {
@@ -423,18 +426,25 @@ static bool wait_quiet(struct server *s, int64_t deadline_ms)
     return quiet;
 }
 
+void server_reload(struct server *s, const struct config *cfg)
+{
+    s->cfg = cfg;
+    atomic_store(&s->reloaded, true);
+    wake(s);
+}
+
 void server_drain(struct server *s, int64_t deadline_ms)
 {
     if (!s->has_thread) {
         return;
     }
     atomic_store(&s->draining, true);
-    server_wake(s);
+    wake(s);
     if (wait_quiet(s, deadline_ms)) {
         return;
     }
     atomic_store(&s->drain_now, true);
-    server_wake(s);
+    wake(s);
     if (!wait_quiet(s, clock_mono_ms() + DRAIN_GRACE_MS)) {
         log_line(s->log, LOG_WARN, "server", "handlers still run after the drain");
     }
@@ -460,7 +470,7 @@ void server_free(struct server *s)
         return;
     }
     atomic_store(&s->stop, true);
-    server_wake(s);
+    wake(s);
     if (s->has_thread) {
         (void)pthread_join(s->thread, NULL);
     }

@@ -28,9 +28,15 @@ enum status server_new(const struct config *cfg, struct pool *http,
                        struct error *err) SY_MUST_CHECK;
 /* Bind, listen, start the thread. The error names host, port and cause. */
 enum status server_start(struct server *s, struct error *err) SY_MUST_CHECK;
+/* Take over another configuration: api_key, open_metrics, allowed_hosts, allowed_origins
+ * at once; what else is in `server` needs a restart. cfg and the one before it live as long
+ * as the server. [any] */
+void server_reload(struct server *s, const struct config *cfg);
 /* No new connections; open requests may end until deadline_ms, then they are closed. */
 void server_drain(struct server *s, int64_t deadline_ms);
-void server_free(struct server *s); /* stops the thread; NULL is fine */
+/* Stops the thread; NULL is fine. Stop the channels and the http pool's users first: a
+ * request that is not ended yet keeps the memory of the server for good (and is logged). */
+void server_free(struct server *s);
 
 /* Where it listens, from getsockname: "127.0.0.1", port; loopback_only says whether every
  * listening address is a loopback one. Valid after server_start. */
@@ -41,7 +47,9 @@ bool server_loopback_only(const struct server *s);
  * allowed_hosts or trusted_proxies (security-rules.md 24). */
 bool server_open_to_network(const struct server *s);
 
-/* The service granted to channels. Its ctx is the plugin instance's. */
+/* The service granted to channels. Its ctx is the plugin instance's, whose
+ * PLUGIN_SLOT_HTTP must hold the server before the instance starts: routes are added in
+ * start(). */
 const struct sy_host_http *server_http_service(void);
 /* Direct form for core and tests: owner is the plugin's name ("http", "whatsapp", ...);
  * names not of this repository may only use /channels/NAME/. */

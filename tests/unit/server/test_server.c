@@ -276,6 +276,21 @@ static void test_requests_without_memory(void **state)
     assert_true(failed > 0);
 }
 
+static void test_reload_changes_the_key_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct config next = f->cfg;
+    assert_int_equal(add(f, "http", route("GET", "/a")), ST_OK);
+    assert_int_equal(server_start(f->s, &f->err), ST_OK);
+    assert_int_equal(ask(f, "/a"), 200);
+    assert_int_equal(secret_set(&next.server.api_key, STR_LIT("sy_new_key")), ST_OK);
+    server_reload(f->s, &next);
+    assert_int_equal(ask(f, "/a"), 401);
+    server_reload(f->s, &f->cfg);
+    assert_int_equal(ask(f, "/a"), 200);
+    secret_done(&next.server.api_key);
+}
+
 static void test_drain_closes_the_listener(void **state)
 {
     struct fixture *f = *state;
@@ -321,6 +336,7 @@ int main(void)
         TEST(test_empty_host_is_every_interface),
         TEST(test_localhost_is_loopback),
         TEST(test_requests_without_memory),
+        TEST(test_reload_changes_the_key_at_once),
         TEST(test_drain_closes_the_listener),
         TEST(test_start_twice_on_one_port),
     };
