@@ -56,8 +56,8 @@ struct config_kb { /* knowledge.bases.NAME */
 };
 
 struct config_plugin { /* plugins[] */
-    char *path;   /* absolute, or a bare name of this repository */
-    char *sha256; /* 64 hex or NULL */
+    char *path;        /* absolute, or a bare name of this repository */
+    char *sha256;      /* 64 hex or NULL */
     bool critical;
 };
 
@@ -95,9 +95,9 @@ struct config {
     } executor;
     struct config_plugin *plugins;
     size_t nplugins;
-    char *plugin_dir; /* NULL: next to the program */
+    char *plugin_dir;                       /* NULL: next to the program */
     const struct yaml_node *plugins_config; /* mapping NAME -> mapping, or NULL */
-    struct config_channel *channels; /* always holds http and whatsapp */
+    struct config_channel *channels;        /* always holds http and whatsapp */
     size_t nchannels;
     struct {
         char *default_provider;
@@ -132,7 +132,8 @@ struct config_env;
 enum status config_env_take(char **envp, struct config_env **out,
                             struct error *err) SY_MUST_CHECK;
 /* A snapshot of given "NAME=value" strings (tests). */
-enum status config_env_new(const char *const *pairs, struct config_env **out) SY_MUST_CHECK;
+enum status config_env_new(const char *const *pairs,
+                           struct config_env **out) SY_MUST_CHECK;
 void config_env_free(struct config_env *e);
 /* NULL when unset or empty. Lives as long as e. */
 const char *config_env_get(const struct config_env *e, const char *name);

@@ -121,6 +121,9 @@ bool decimal_is_multiple(const struct decimal *d, const struct decimal *step)
             divisor = divisor * 10 + (uint64_t)(step->digits.ptr[i] - '0');
         }
     }
+    if (divisor == 0) {
+        return false; /* a step is never 0 */
+    }
     uint64_t rest = 0; /* below 10^18, so that rest * 10 + 9 fits */
     for (size_t i = 0; i < d->digits.len; i++) {
         if (d->digits.ptr[i] != '.') {

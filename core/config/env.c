@@ -18,13 +18,9 @@ void config_env_free(struct config_env *e)
         return;
     }
     for (size_t i = 0; i < e->n; i++) {
-        char *copy = NULL;
-        /* The name starts the heap copy of the whole pair. */
-        memcpy(&copy, &e->entries[i].name.ptr, sizeof(copy));
-        if (copy != NULL) {
-            mem_wipe(copy, e->entries[i].name.len + 1 + e->entries[i].value.len);
-        }
-        mem_free(copy);
+        const struct env_entry *entry = &e->entries[i];
+        mem_wipe(entry->pair, entry->name.len + 1 + entry->value.len);
+        mem_free(entry->pair);
     }
     mem_free(e->entries);
     mem_free(e);
@@ -41,8 +37,10 @@ static enum status add_pair(struct config_env *e, const char *pair)
     if (copy == NULL) {
         return ST_NOMEM;
     }
-    e->entries[e->n++] = (struct env_entry){
-        .name = str_n(copy, eq), .value = str_n(copy + eq + 1, text.len - eq - 1)};
+    e->entries[e->n++] =
+        (struct env_entry){.pair = copy,
+                           .name = str_n(copy, eq),
+                           .value = str_n(copy + eq + 1, text.len - eq - 1)};
     return ST_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "config/config.h"
 
 struct env_entry {
+    char *pair; /* NAME=value, which name and value show parts of */
     struct str name;
     struct str value; /* NUL-terminated */
     char *initial;    /* the value in the initial environment block, or NULL */

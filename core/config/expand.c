@@ -5,8 +5,8 @@
 
 #include "config/keys.h"
 
-#define EXPANDED_MAX (1024U * 1024U) /* of one value */
-#define TOTAL_MAX (4U * 1024U * 1024U)
+#define EXPANDED_MAX ((size_t)1024 * 1024) /* of one value */
+#define TOTAL_MAX ((size_t)4 * 1024 * 1024)
 
 /* The way from the root to a value, written out only for a message. */
 struct where {

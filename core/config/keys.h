@@ -87,8 +87,6 @@ struct reader {
 };
 
 const struct key *key_find(const struct key_table *t, struct str path);
-/* Is path the beginning of a longer key ("server")? */
-bool key_is_inner(const struct key_table *t, struct str path);
 /* The node at a dotted path below map, or NULL; YAML_NULL counts as absent. */
 const struct yaml_node *key_node(const struct yaml_node *map, const char *path);
 /* Read every key of the table from map (NULL: defaults alone) into *base; unknown keys,
@@ -107,9 +105,6 @@ char *key_env_name(struct arena *a, const char *path);
 void key_read_value(struct reader *r, const struct key *k, const struct yaml_node *node,
                     struct yaml_pos map_pos, void *at);
 
-/* Parts of values, shared with the plugin values. */
-enum status key_parse_duration(struct str s, int64_t *ms);
-bool key_parse_bool(struct str s, bool *out);
 /* Absolute text of a path; NULL with a problem, or out of memory (r->nomem). */
 char *key_abs_path(struct reader *r, const struct yaml_node *node, const char *path,
                    struct str value);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ARENA_MAX (64U * 1024U * 1024U)
+#define ARENA_MAX ((size_t)64 * 1024 * 1024)
 #define PATH_BYTES 4096
 
 struct loader {
@@ -245,6 +245,29 @@ static void fix_plugin_path(struct loader *l, const struct yaml_node *n,
     }
 }
 
+/* Entry i of the list; text is what it says when it is no mapping. */
+static void read_plugin(struct loader *l, size_t i, const struct yaml_node *item,
+                        struct str text)
+{
+    struct reader *r = &l->reader;
+    struct config_plugin *p = &l->cfg->plugins[l->cfg->nplugins++];
+    char *prefix = arena_printf(r->arena, "plugins[%zu].", i);
+    r->nomem = r->nomem || prefix == NULL;
+    r->prefix = prefix != NULL ? prefix : "";
+    if (item->kind == YAML_MAP) {
+        key_read_table(r, &config_plugin_keys, item, p);
+    } else if (item->kind == YAML_SCALAR) {
+        p->path = arena_dup(r->arena, text);
+        r->nomem = r->nomem || p->path == NULL;
+    } else {
+        key_problem(r, item, "path", "is required");
+    }
+    if (!r->nomem) {
+        fix_plugin_path(l, item, p);
+    }
+    r->prefix = "";
+}
+
 static void read_plugins(struct loader *l)
 {
     struct config *c = l->cfg;
@@ -268,25 +291,9 @@ static void read_plugins(struct loader *l)
     const struct yaml_node *at = list->first;
     for (size_t i = 0; i < n && !r->nomem; i++) {
         const struct yaml_node *item = at != NULL ? at : list;
-        struct config_plugin *p = &c->plugins[c->nplugins++];
-        char *prefix = arena_printf(r->arena, "plugins[%zu].", i);
-        r->nomem = r->nomem || prefix == NULL;
-        r->prefix = prefix != NULL ? prefix : "";
-        if (item->kind == YAML_MAP) {
-            key_read_table(r, &config_plugin_keys, item, p);
-        } else if (item->kind == YAML_SCALAR) {
-            struct str text = texts ? names[i] : item->text;
-            p->path = arena_dup(r->arena, text);
-            r->nomem = r->nomem || p->path == NULL;
-        } else {
-            key_problem(r, item, "path", "is required");
-        }
-        if (!r->nomem) {
-            fix_plugin_path(l, item, p);
-        }
+        read_plugin(l, i, item, texts ? names[i] : item->text);
         at = at != NULL ? at->next : NULL;
     }
-    r->prefix = "";
 }
 
 /* plugins_config: a mapping of mappings, read by the loader through plugin_values.h. */
@@ -320,6 +327,28 @@ static void parse_env_tree(struct loader *l, struct yaml_node *n)
     }
 }
 
+/* The node of a key that is kept for a plugin: made with the fallback when it is absent
+ * and there is one, else NULL. */
+static struct yaml_node *node_of(struct loader *l, const struct key *k, const char *path)
+{
+    struct reader *r = &l->reader;
+    const struct yaml_node *there = key_node(l->cfg->root, path);
+    bool absent = there == NULL || there->kind == YAML_NULL;
+    if (absent && k->fallback == NULL) {
+        return NULL;
+    }
+    struct yaml_node *n =
+        config_node_make(l->cfg->root, r->arena, str_c(path), &r->nomem);
+    if (n != NULL && absent) {
+        char *copy = arena_dup(r->arena, str_c(k->fallback)); /* erased with the tree */
+        r->nomem = r->nomem || copy == NULL;
+        n->kind = YAML_SCALAR;
+        n->text = str_c(copy);
+        n->origin = YAML_FROM_DEFAULT;
+    }
+    return n;
+}
+
 /* What plugins read from the tree: absolute paths, and core's defaults put in. */
 static void complete_nodes(struct loader *l, const struct key_table *t,
                            const char *prefix)
@@ -327,34 +356,22 @@ static void complete_nodes(struct loader *l, const struct key_table *t,
     struct reader *r = &l->reader;
     for (size_t i = 0; i < t->n && !r->nomem; i++) {
         const struct key *k = &t->keys[i];
+        if ((k->flags & KEY_NODE) == 0) {
+            continue;
+        }
         char *path = arena_printf(r->arena, "%s%s", prefix, k->path);
-        if ((k->flags & KEY_NODE) == 0 || path == NULL) {
-            r->nomem = r->nomem || path == NULL;
-            continue;
-        }
-        const struct yaml_node *there = key_node(l->cfg->root, path);
-        bool absent = there == NULL || there->kind == YAML_NULL;
-        if (absent && k->fallback == NULL) {
-            continue;
-        }
-        struct yaml_node *n =
-            config_node_make(l->cfg->root, r->arena, str_c(path), &r->nomem);
+        struct yaml_node *n = path != NULL ? node_of(l, k, path) : NULL;
+        r->nomem = r->nomem || path == NULL;
         if (n == NULL) {
             continue;
-        }
-        if (absent) {
-            n->kind = YAML_SCALAR;
-            n->text = str_c(k->fallback);
-            n->origin = YAML_FROM_DEFAULT;
-            char *copy = arena_dup(r->arena, n->text); /* wiped one day: not a literal */
-            n->text = str_n(copy, copy != NULL ? n->text.len : 0);
-            r->nomem = r->nomem || copy == NULL;
         }
         if (k->type == K_TREE && n->origin == YAML_FROM_ENV) {
             parse_env_tree(l, n);
         }
-        bool tilde = n->text.len != 0 && n->text.ptr[0] == '~' && r->home == NULL;
-        if (k->type == K_PATH && n->kind == YAML_SCALAR && !(absent && tilde)) {
+        /* A default below a home that is not there stays as it is: nobody asked for it. */
+        bool homeless = n->origin == YAML_FROM_DEFAULT && r->home == NULL &&
+                        str_starts(n->text, STR_LIT("~"));
+        if (k->type == K_PATH && n->kind == YAML_SCALAR && !homeless) {
             char *full = key_abs_path(r, n, path, n->text);
             n->text = full != NULL ? str_c(full) : n->text;
         }

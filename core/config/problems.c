@@ -20,7 +20,7 @@ void problems_init(struct problems *p, struct arena *a, const char *file)
 static const char *keep_text(struct arena *a, const char *text)
 {
     struct buf visible;
-    buf_init(&visible, TEXT_MAX * 8);
+    buf_init(&visible, (size_t)TEXT_MAX * 8);
     utf8_append_visible(&visible, str_c(text), false);
     const char *kept =
         buf_status(&visible) == ST_OK ? arena_dup(a, buf_str(&visible)) : NULL;

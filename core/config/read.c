@@ -17,7 +17,7 @@ const struct key *key_find(const struct key_table *t, struct str path)
     return NULL;
 }
 
-bool key_is_inner(const struct key_table *t, struct str path)
+static bool is_inner(const struct key_table *t, struct str path)
 {
     for (size_t i = 0; i < t->n; i++) {
         struct str known = str_c(t->keys[i].path);
@@ -229,15 +229,24 @@ static void foreign_key(struct reader *r, const struct key *k,
                 k->note != NULL ? k->note : "");
 }
 
+/* A key that no row has: an error, unless it is someone else's. */
+static void visit_unknown(struct reader *r, const struct key_table *t,
+                          const struct yaml_node *n, struct str parent, const char *path)
+{
+    bool foreign =
+        path != NULL && r->foreign != NULL && r->foreign(r->foreign_ctx, str_c(path));
+    if (!t->open && !foreign) {
+        unknown_key(r, t, n, parent);
+    }
+}
+
 /* Look for keys nobody knows. Depth is bounded by the table's longest path. */
 static void visit(struct reader *r, const struct key_table *t,
                   const struct yaml_node *map, struct str parent)
 {
-    for (const struct yaml_node *n = map->first; n != NULL; n = n->next) {
+    for (const struct yaml_node *n = map->first; n != NULL && !r->nomem; n = n->next) {
         if (n->key.len > NAME_MAX || str_find_char(n->key, '.') != SIZE_MAX) {
-            if (!t->open) {
-                unknown_key(r, t, n, parent);
-            }
+            visit_unknown(r, t, n, parent, NULL);
             continue;
         }
         char *path = arena_printf(r->arena, "%.*s%s%.*s", STR_ARG(parent),
@@ -247,19 +256,14 @@ static void visit(struct reader *r, const struct key_table *t,
             return;
         }
         const struct key *k = key_find(t, str_c(path));
-        if (k != NULL) {
-            if ((k->flags & KEY_FOREIGN) != 0) {
-                foreign_key(r, k, n);
-            }
-        } else if (key_is_inner(t, str_c(path))) {
-            if (n->kind == YAML_MAP) {
-                visit(r, t, n, str_c(path));
-            } else if (n->kind != YAML_NULL) {
-                key_problem(r, n, path, "must be a mapping");
-            }
-        } else if (!t->open &&
-                   (r->foreign == NULL || !r->foreign(r->foreign_ctx, str_c(path)))) {
-            unknown_key(r, t, n, parent);
+        if (k != NULL && (k->flags & KEY_FOREIGN) != 0) {
+            foreign_key(r, k, n);
+        } else if (k == NULL && !is_inner(t, str_c(path))) {
+            visit_unknown(r, t, n, parent, path);
+        } else if (k == NULL && n->kind == YAML_MAP) {
+            visit(r, t, n, str_c(path));
+        } else if (k == NULL && n->kind != YAML_NULL) {
+            key_problem(r, n, path, "must be a mapping");
         }
     }
 }

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_MAX (256U * 1024U * 1024U)
+#define ARENA_MAX ((size_t)256 * 1024 * 1024)
 #define STEPS_MAX 2000000U
-#define CANON_MAX (16U * 1024U * 1024U)
+#define CANON_MAX ((size_t)16 * 1024 * 1024)
 #define DEPTH_MAX 200U /* rules open at once: 64 levels of value, a few rules each */
 #define NAME_SHOWN 64
 #define PATTERN_STEPS 100

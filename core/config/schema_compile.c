@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-#define TEXT_MAX (1024U * 1024U)
-#define ARENA_MAX (64U * 1024U * 1024U)
+#define TEXT_MAX ((size_t)1024 * 1024)
+#define ARENA_MAX ((size_t)64 * 1024 * 1024)
 #define CHAIN_MAX 64 /* rules for one value that lead to each other */
 #define MATCH_LIMIT 50000
 #define DEPTH_LIMIT 1000
@@ -48,9 +48,8 @@ static void check_chains(struct compiler *x)
 {
     struct schema *s = x->s;
     struct rule **ready = schema_array(x, s->nrules, sizeof(struct rule *));
-    size_t *depth = schema_array(x, s->nrules, sizeof(*depth));
     struct rule *to;
-    if (ready == NULL || depth == NULL) {
+    if (ready == NULL || s->root == NULL) {
         return;
     }
     for (struct rule *r = s->root; r != NULL; r = r->next) {
@@ -162,7 +161,7 @@ static enum status compile(struct compiler *x, struct str text)
     if (s->root != NULL) {
         fill_rules(x);
     }
-    if (x->status == ST_OK) {
+    if (x->status == ST_OK && s->root != NULL) {
         check_chains(x);
     }
     return x->status;

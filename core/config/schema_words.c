@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX (1024U * 1024U)
+#define TEXT_MAX ((size_t)1024 * 1024)
 #define RULES_MAX 10000
 #define PATTERN_MAX 4096
 #define STEP_DIGITS_MAX 18
@@ -449,7 +449,7 @@ static bool on_number_keyword(struct compiler *x, struct rule *r, struct jvalue 
         }
         if (words[i].bound != NULL) {
             on_bound(x, words[i].bound, v);
-        } else {
+        } else if (words[i].count != NULL) {
             on_count(x, words[i].count, v);
         }
         return true;

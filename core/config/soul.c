@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ARENA_MAX (64U * 1024U * 1024U)
+#define ARENA_MAX ((size_t)64 * 1024 * 1024)
 #define MS_DAY INT64_C(86400000)
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define SOUL(member) .offset = offsetof(struct soul, member)

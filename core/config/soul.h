@@ -53,10 +53,10 @@ struct soul {
     struct str_list env;
     struct opt_list confirm_tools;
     bool unattended;
-    char *backend; /* execution.backend, NULL: the configured one */
+    char *backend;                    /* execution.backend, NULL: the configured one */
     const struct yaml_node *workflow; /* NULL when absent */
-    int64_t max_turns;      /* 0: default */
-    int64_t run_timeout_ms; /* 0: default */
+    int64_t max_turns;                /* 0: default */
+    int64_t run_timeout_ms;           /* 0: default */
     bool stream_reply, enabled;
     struct secret passphrase;
     char digest[65]; /* SHA-256 of the file's bytes */

@@ -22,7 +22,7 @@ static bool is_plain(const struct yaml_node *n)
     return n->kind == YAML_SCALAR && (!n->quoted || n->expanded);
 }
 
-bool key_parse_bool(struct str s, bool *out)
+static bool parse_bool(struct str s, bool *out)
 {
     static const char *const yes[] = {"true", "True", "TRUE", "yes", "on"};
     static const char *const no[] = {"false", "False", "FALSE", "no", "off"};
@@ -55,7 +55,7 @@ static int64_t unit_ms(struct str s, size_t *len)
     }
 }
 
-enum status key_parse_duration(struct str s, int64_t *ms)
+static enum status parse_duration(struct str s, int64_t *ms)
 {
     int64_t sum = 0;
     if (s.len == 0) {
@@ -141,7 +141,7 @@ static void read_bool(struct reader *r, const struct key *k, const struct yaml_n
         wrong_type(r, k, n, "true or false");
     } else if (!is_plain(n)) {
         key_problem(r, n, k->path, "must be true or false: write it without quotes");
-    } else if (!key_parse_bool(n->text, out)) {
+    } else if (!parse_bool(n->text, out)) {
         key_problem(r, n, k->path, "must be true or false");
     }
 }
@@ -154,7 +154,7 @@ static void read_duration(struct reader *r, const struct key *k,
         wrong_type(r, k, n, "a duration such as 120s");
         return;
     }
-    if (key_parse_duration(n->text, &v) != ST_OK) {
+    if (parse_duration(n->text, &v) != ST_OK) {
         int64_t bare = 0;
         bool number = str_to_i64(n->text, 0, INT64_MAX, &bare) == ST_OK;
         key_problem(

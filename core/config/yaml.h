@@ -21,8 +21,8 @@ enum yaml_origin { YAML_FROM_FILE, YAML_FROM_ENV, YAML_FROM_DEFAULT };
 
 struct yaml_node {
     enum yaml_kind kind;
-    bool quoted;     /* scalar: written in quotes or as a block, so surely text */
-    bool expanded;   /* scalar: ${NAME} was replaced in it, so quotes say nothing */
+    bool quoted;   /* scalar: written in quotes or as a block, so surely text */
+    bool expanded; /* scalar: ${NAME} was replaced in it, so quotes say nothing */
     enum yaml_origin origin;
     struct str text; /* scalar */
     struct yaml_pos pos;
@@ -49,15 +49,15 @@ struct problems {
 };
 
 void problems_init(struct problems *p, struct arena *a, const char *file);
-void problem_add(struct problems *p, bool warning, struct yaml_pos pos, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+void problem_add(struct problems *p, bool warning, struct yaml_pos pos, const char *fmt,
+                 ...) __attribute__((format(printf, 4, 5)));
 /* Appends "FILE:LINE:COL: error: TEXT\n" for each; a problem without a place has no
  * LINE:COL. A last line counts those that were not kept. */
 void problems_print(const struct problems *p, struct buf *out);
 /* By place; those without one (environment, defaults) last. */
 void problems_sort(struct problems *p);
 
-#define YAML_MAX_BYTES (1024U * 1024U)
+#define YAML_MAX_BYTES ((size_t)1024 * 1024)
 #define YAML_MAX_DEPTH 64U
 #define YAML_MAX_NODES 10000U
 
