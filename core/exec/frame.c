@@ -68,10 +68,6 @@ static void put_u32(char *p, uint32_t v)
 
 static void add_field(struct buf *b, char tag, struct str value)
 {
-    if (value.len > FRAME_REQUEST_MAX) {
-        b->failed = ST_TOO_LARGE;
-        return;
-    }
     buf_add_char(b, tag);
     add_u32(b, (uint32_t)value.len);
     buf_add_str(b, value);
@@ -105,6 +101,9 @@ enum status frame_request(const struct plan_call *call, const struct launch_spec
                           uint64_t call_id, struct buf *out)
 {
     size_t start = out->len;
+    if (out->max > FRAME_REQUEST_MAX) {
+        return ST_INVALID; /* the length might not fit its field */
+    }
     buf_add(out, frame_magic, sizeof frame_magic);
     buf_add_char(out, 'Q');
     add_u32(out, (uint32_t)(call_id & UINT32_MAX));
@@ -125,9 +124,6 @@ enum status frame_request(const struct plan_call *call, const struct launch_spec
         return st;
     }
     size_t length = out->len - start - FRAME_HEAD;
-    if (length > FRAME_REQUEST_MAX) {
-        return ST_TOO_LARGE;
-    }
     put_u32(out->ptr + start + FRAME_HEAD - 4, (uint32_t)length);
     return ST_OK;
 }

@@ -40,10 +40,11 @@ static void emit_piece(struct logtext *t, struct str raw)
     buf_done(&b);
 }
 
-/* Bytes at the end of s that are the beginning of a character still to be completed. */
+/* Bytes at the end of s (a full piece, so longer than any character) that are the
+ * beginning of a character still to be completed. */
 static size_t unfinished(struct str s)
 {
-    for (size_t back = 1; back <= 3 && back <= s.len; back++) {
+    for (size_t back = 1; back <= 3; back++) {
         unsigned char c = (unsigned char)s.ptr[s.len - back];
         if ((c & 0xC0) == 0x80) {
             continue;

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define MIB (UINT64_C(1024) * 1024)
-#define CPU_SLACK_MS 100 /* accounting is in ticks */
+#define CPU_SLACK_MS 100      /* accounting is in ticks */
+#define NOTE_MAX ((size_t)72) /* two numbers of 19 digits */
 #define ERROR_PART ((size_t)16 * 1024)
 
 static const char *const cause_names[] = {
@@ -120,60 +121,49 @@ static void add_without_folders(struct buf *b, const char *text)
     }
 }
 
+static const struct {
+    int number;
+    const char *label;
+} signals[] = {
+    {SIGSEGV, " (SIGSEGV: invalid memory access)"},
+    {SIGABRT, " (SIGABRT: it aborted itself)"},
+    {SIGSYS, " (SIGSYS: a system call that is not allowed)"},
+    {SIGKILL, " (SIGKILL)"},
+    {SIGTERM, " (SIGTERM)"},
+    {SIGINT, " (SIGINT)"},
+    {SIGALRM, " (SIGALRM)"},
+    {SIGBUS, " (SIGBUS)"},
+    {SIGFPE, " (SIGFPE)"},
+    {SIGILL, " (SIGILL)"},
+    {SIGHUP, " (SIGHUP)"},
+    {SIGPIPE, " (SIGPIPE)"},
+};
+
 static const char *signal_label(int sig)
 {
-    switch (sig) {
-    case SIGSEGV:
-        return " (SIGSEGV: invalid memory access)";
-    case SIGABRT:
-        return " (SIGABRT: it aborted itself)";
-    case SIGKILL:
-        return " (SIGKILL)";
-    case SIGTERM:
-        return " (SIGTERM)";
-    case SIGINT:
-        return " (SIGINT)";
-    case SIGALRM:
-        return " (SIGALRM)";
-    case SIGBUS:
-        return " (SIGBUS)";
-    case SIGFPE:
-        return " (SIGFPE)";
-    case SIGILL:
-        return " (SIGILL)";
-    case SIGHUP:
-        return " (SIGHUP)";
-    case SIGPIPE:
-        return " (SIGPIPE)";
-    case SIGSYS:
-        return " (SIGSYS: a system call that is not allowed)";
-    default:
-        return "";
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        if (signals[i].number == sig) {
+            return signals[i].label;
+        }
     }
+    return "";
 }
 
 /* Head and tail around a note, at most max bytes, cut between characters. */
 static void add_capped(struct buf *b, struct str text, size_t max)
 {
-    char note[80];
     if (max == 0 || text.len <= max) {
         buf_add_str(b, text);
         return;
     }
-    /* The longest it can get: the number left out has no more digits than the whole. */
-    int n = snprintf(note, sizeof note, "\n[... %zu of %zu bytes left out ...]\n",
-                     text.len, text.len);
-    size_t nnote = n > 0 ? (size_t)n : 0;
-    size_t room = max > nnote ? max - nnote : 0;
+    size_t room = max > NOTE_MAX ? max - NOTE_MAX : 0;
     size_t head = utf8_cut(text, room - room / 3);
     size_t tail = text.len - room / 3;
     while (tail < text.len && ((unsigned char)text.ptr[tail] & 0xC0) == 0x80) {
         tail++;
     }
-    n = snprintf(note, sizeof note, "\n[... %zu of %zu bytes left out ...]\n",
-                 tail - head, text.len);
     buf_add(b, text.ptr, head);
-    buf_add(b, note, n > 0 ? (size_t)n : 0);
+    buf_addf(b, "\n[... %zu of %zu bytes left out ...]\n", tail - head, text.len);
     buf_add(b, text.ptr + tail, text.len - tail);
 }
 

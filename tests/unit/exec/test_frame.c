@@ -94,6 +94,34 @@ static void request_bytes(void **state)
     buf_init(&b, 40);
     assert_int_equal(frame_request(&call, &launch, ID, &b), ST_TOO_LARGE);
     buf_done(&b);
+    buf_init(&b, (size_t)1 << 30);
+    assert_int_equal(frame_request(&call, &launch, ID, &b), ST_OK);
+    buf_done(&b);
+    buf_init(&b, ((size_t)1 << 30) + 1);
+    assert_int_equal(frame_request(&call, &launch, ID, &b), ST_INVALID);
+    buf_done(&b);
+}
+
+static bool request_once(uint64_t cpu_seconds)
+{
+    const struct plan_call call = {.filename = "f", .function = "g", .args = {"{}", 2}};
+    const struct launch_spec launch = {.cpu_seconds = cpu_seconds,
+                                       .mem_bytes = SPAWN_NO_LIMIT,
+                                       .open_files = SPAWN_NO_LIMIT,
+                                       .file_bytes = SPAWN_NO_LIMIT,
+                                       .processes = SPAWN_NO_LIMIT};
+    struct buf b;
+    buf_init(&b, 1024);
+    bool ok = frame_request(&call, &launch, ID, &b) == ST_OK;
+    buf_done(&b);
+    return ok;
+}
+
+static void requests_out_of_memory(void **state)
+{
+    (void)state;
+    TEST_SWEEP(request_once(3));
+    TEST_SWEEP(request_once(SPAWN_NO_LIMIT));
 }
 
 static void answers_at_every_step(void **state)
@@ -105,6 +133,7 @@ static void answers_at_every_step(void **state)
     buf_init(&body, 256);
     add_field(&body, 2, "j");
     add_field(&body, 1, "{\"x\": 1}");
+    add_field(&body, 3, "");
     for (size_t step = 1; step < 40; step++) {
         assert_int_equal(answer_of("noise SYF", 9, 'R', buf_str(&body), step, &a, &r),
                          ST_OK);
@@ -259,6 +288,7 @@ int main(void)
         cmocka_unit_test(bad_payloads),
         cmocka_unit_test(nothing_after_the_answer),
         cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(requests_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

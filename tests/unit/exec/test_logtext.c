@@ -91,6 +91,30 @@ static void long_line(void **state)
     }
 }
 
+/* A piece that ends inside a character of two, three or four bytes. */
+static void cut_characters(void **state)
+{
+    (void)state;
+    static const char *const chars[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+    for (size_t c = 0; c < 3; c++) {
+        for (size_t before = LOGTEXT_PIECE - 5; before <= LOGTEXT_PIECE; before++) {
+            struct sink s;
+            struct logtext t;
+            open_sink(&s, &t);
+            for (size_t i = 0; i < before; i++) {
+                logtext_feed(&t, STR_LIT("x"));
+            }
+            logtext_feed(&t, str_c(chars[c]));
+            logtext_feed(&t, STR_LIT("yyyyy"));
+            logtext_flush(&t);
+            assert_int_equal(s.all.len, before + strlen(chars[c]) + 5);
+            assert_int_equal(str_find(buf_str(&s.all), STR_LIT("\xef\xbf\xbd")),
+                             SIZE_MAX);
+            close_sink(&s, &t);
+        }
+    }
+}
+
 static void only_bad_bytes(void **state)
 {
     (void)state;
@@ -155,9 +179,10 @@ static void out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_lines), cmocka_unit_test(split_anywhere),
-        cmocka_unit_test(long_line),   cmocka_unit_test(only_bad_bytes),
-        cmocka_unit_test(the_cap),     cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(whole_lines),    cmocka_unit_test(split_anywhere),
+        cmocka_unit_test(long_line),      cmocka_unit_test(only_bad_bytes),
+        cmocka_unit_test(cut_characters), cmocka_unit_test(the_cap),
+        cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

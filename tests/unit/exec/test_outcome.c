@@ -86,6 +86,13 @@ static void ends(void **state)
          "the tool was killed by signal 40"},
         {ST_OK,
          false,
+         {.exit_code = 128 + SIGKILL, .cpu_ms = 30000},
+         "",
+         EXEC_CPU,
+         0,
+         NULL},
+        {ST_OK,
+         false,
          {.exit_code = 1},
          "",
          EXEC_EXIT,
@@ -205,7 +212,9 @@ static void output_cap(void **state)
 {
     (void)state;
     char text[1200];
-    for (size_t shift = 0; shift < 2; shift++) {
+    struct outcome_limits l = limits;
+    for (size_t shift = 0; shift < 4; shift++) {
+        l.max_output_bytes = shift < 2 ? 300 : 303; /* a tail of even and of odd length */
         for (size_t n = 290; n < 400; n++) {
             struct exec_outcome o;
             memset(text, 'x', shift);
@@ -215,14 +224,85 @@ static void output_cap(void **state)
             size_t len = n - (n - shift) % 2;
             const struct frame_answer a = {.result = {text, len}};
             open_outcome(&o);
-            outcome_from_answer(&a, &limits, &o);
-            assert_true(o.text.len <= 300);
+            outcome_from_answer(&a, &l, &o);
+            assert_true(o.text.len <= l.max_output_bytes);
             assert_int_equal(str_find(buf_str(&o.text), STR_LIT("left out")) == SIZE_MAX,
-                             len <= 300);
-            assert_true(len > 300 || o.text.len == len);
+                             len <= l.max_output_bytes);
+            assert_true(len > l.max_output_bytes || o.text.len == len);
             exec_outcome_done(&o);
         }
     }
+}
+
+static void standard_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        enum exec_cause cause;
+        const char *text;
+    } rows[] = {
+        {EXEC_BAD_ANSWER, "the tool's answer could not be read"},
+        {EXEC_TOO_LARGE, "the tool's result is too large"},
+        {EXEC_OK, ""},
+        {EXEC_TOOL_ERROR, ""},
+        {(enum exec_cause)999, ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct exec_outcome o;
+        open_outcome(&o);
+        outcome_set(rows[i].cause, &limits, "", &o);
+        assert_str_is(buf_str(&o.text), rows[i].text);
+        exec_outcome_done(&o);
+    }
+}
+
+static void limits_are_copied(void **state)
+{
+    (void)state;
+    const struct launch_spec launch = {
+        .backend = "docker", .cpu_seconds = 1, .mem_bytes = 1000, .file_bytes = 3};
+    const struct plan_call call = {.timeout_ms = 4, .max_output_bytes = 5};
+    struct outcome_limits l;
+    struct exec_outcome o;
+    outcome_limits_of(&launch, &call, &l);
+    assert_string_equal(l.backend, "docker");
+    assert_int_equal(l.timeout_ms, 4);
+    assert_int_equal(l.max_output_bytes, 5);
+    open_outcome(&o);
+    outcome_set(EXEC_MEMORY, &l, NULL, &o);
+    assert_str_is(buf_str(&o.text), "stopped: memory limit of 1000 bytes reached");
+    exec_outcome_done(&o);
+}
+
+/* A forged answer may be long and may leave fields out. */
+static void forged_errors(void **state)
+{
+    (void)state;
+    char text[40000];
+    struct outcome_limits l = limits;
+    struct exec_outcome o;
+    memset(text, 't', sizeof text);
+    l.max_output_bytes = 0; /* no cap */
+    open_outcome(&o);
+    const struct frame_answer exits = {.is_error = true, .cause = STR_LIT("exit")};
+    outcome_from_answer(&exits, &l, &o);
+    assert_str_is(buf_str(&o.text),
+                  "the tool exited with code 0 before it gave a result");
+    const struct frame_answer memory = {.is_error = true, .cause = STR_LIT("memory")};
+    outcome_from_answer(&memory, &l, &o);
+    assert_str_is(buf_str(&o.text), "stopped: memory limit of 512 MB reached");
+    const struct frame_answer both = {
+        .is_error = true, .err_class = STR_LIT("X"), .err_message = STR_LIT("m")};
+    outcome_from_answer(&both, &l, &o);
+    assert_str_is(buf_str(&o.text), "X: m");
+    const struct frame_answer longest = {.is_error = true,
+                                         .traceback = {text, sizeof text}};
+    outcome_from_answer(&longest, &l, &o);
+    assert_int_equal(o.text.len, 16384);
+    l.max_output_bytes = 50; /* below the note's own room */
+    outcome_from_answer(&longest, &l, &o);
+    assert_str_is(buf_str(&o.text), "\n[... 16384 of 16384 bytes left out ...]\n");
+    exec_outcome_done(&o);
 }
 
 static void names_and_retries(void **state)
@@ -235,6 +315,15 @@ static void names_and_retries(void **state)
     assert_false(outcome_retryable(EXEC_CANCELLED));
     assert_false(outcome_retryable(EXEC_REFUSED));
     assert_false(outcome_retryable(EXEC_UNKNOWN));
+    assert_false(outcome_retryable(EXEC_BAD_ANSWER));
+    assert_false(outcome_retryable(EXEC_TOO_LARGE));
+    assert_false(outcome_retryable((enum exec_cause)999));
+    assert_true(outcome_retryable(EXEC_CPU));
+    assert_true(outcome_retryable(EXEC_MEMORY));
+    assert_true(outcome_retryable(EXEC_SIGNAL));
+    assert_true(outcome_retryable(EXEC_EXIT));
+    assert_true(outcome_retryable(EXEC_NO_RESULT));
+    assert_true(outcome_retryable(EXEC_UNAVAILABLE));
     assert_true(outcome_retryable(EXEC_TOOL_ERROR));
     assert_true(outcome_retryable(EXEC_TIMEOUT));
 }
@@ -247,6 +336,9 @@ static void folders_are_left_out(void **state)
         {"(/x/y)", ": (y)"},
         {"a/b and 1/2", ": a/b and 1/2"},
         {"/", ": /"},
+        {"\"/a/b\",/c/d;/e/f,'/g/h'", ": \"b\",d;f,'h'"},
+        {"(/a/b)/c", ": (b)c"},
+        {"x:/a/b:/c/d", ": x:b:d"},
         {"end /usr/bin/", ": end bin/"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -267,6 +359,9 @@ int main(void)
         cmocka_unit_test(without_limits),
         cmocka_unit_test(answers),
         cmocka_unit_test(output_cap),
+        cmocka_unit_test(standard_texts),
+        cmocka_unit_test(limits_are_copied),
+        cmocka_unit_test(forged_errors),
         cmocka_unit_test(names_and_retries),
         cmocka_unit_test(folders_are_left_out),
     };
