@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* realpath, which POSIX has among its extensions */
 /* plugin list and plugin check: files as the gateway's loader sees them, up to the
  * plugin's configuration. Makes no instance of any plugin. */
 #include "base/mem.h"
