@@ -17,7 +17,7 @@ void config_env_free(struct config_env *e)
     if (e == NULL) {
         return;
     }
-    for (size_t i = 0; i < e->n; i++) {
+    for (size_t i = 0; e->entries != NULL && i < e->n; i++) {
         const struct env_entry *entry = &e->entries[i];
         mem_wipe(entry->pair, entry->name.len + 1 + entry->value.len);
         mem_free(entry->pair);
