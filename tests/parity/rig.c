@@ -14,14 +14,76 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A list of texts, separated by commas. */
+static bool fill_list(struct arena *a, struct str text, struct sy_cfg_value *v)
+{
+    struct sy_str *items = arena_array(a, text.len + 1, sizeof *items);
+    struct str part;
+    v->list = items;
+    while (items != NULL && str_split(&text, ',', &part)) {
+        items[v->nlist++] = (struct sy_str){part.ptr, part.len};
+    }
+    return items != NULL;
+}
+
+/* One setting, or the key's fallback. False: no memory, or no number. */
+static bool fill_value(struct arena *a, const struct sy_cfg_key *k, const char *text,
+                       struct sy_cfg_value *v)
+{
+    struct str s = str_c(text);
+    *v = (struct sy_cfg_value){.key = {k->name, strlen(k->name)}, .type = k->type};
+    if (k->type == SY_CFG_LIST) {
+        return fill_list(a, s, v);
+    }
+    if (k->type == SY_CFG_INT || k->type == SY_CFG_DURATION) {
+        return str_to_i64(s, INT64_MIN, INT64_MAX, &v->i) == ST_OK;
+    }
+    if (k->type == SY_CFG_BOOL) {
+        v->i = str_eq_c(s, "true") ? 1 : 0;
+    }
+    v->s = (struct sy_str){s.ptr, s.len};
+    return true;
+}
+
+static enum status rig_values(void *ctx, uint32_t kind, const char *name,
+                              const struct sy_cfg_key *keys, size_t nkeys,
+                              struct arena *arena, const struct sy_cfg_value **out,
+                              size_t *nout, struct error *err)
+{
+    const struct rig *r = ctx;
+    struct sy_cfg_value *values = arena_array(arena, nkeys + 1, sizeof *values);
+    (void)kind;
+    (void)name;
+    *nout = 0;
+    *out = values;
+    for (size_t i = 0; values != NULL && i < nkeys; i++) {
+        const char *text = keys[i].fallback;
+        size_t n = strlen(keys[i].name);
+        for (size_t j = 0; j < r->opt.nsettings; j++) {
+            const char *set = r->opt.settings[j];
+            if (strncmp(set, keys[i].name, n) == 0 && set[n] == '=') {
+                text = set + n + 1;
+            }
+        }
+        if (text != NULL && !fill_value(arena, &keys[i], text, &values[(*nout)++])) {
+            return error_set(err, ST_INVALID, "bad value of %s", keys[i].name);
+        }
+    }
+    return values != NULL ? ST_OK : error_set(err, ST_NOMEM, "out of memory");
+}
+
 static bool open_plugins(struct rig *r, struct error *err)
 {
     char dir[4096];
     struct plugin_instance *p = NULL;
     (void)snprintf(dir, sizeof dir, "%s/lib/soulacy", r->opt.build_dir);
     r->service = (struct plugin_service){SY_HOST_SPAWN_ID, launch_spawn_service()};
-    const struct plugin_registry_config cfg = {
-        .log = r->log, .plugin_dir = dir, .services = &r->service, .nservices = 1};
+    const struct plugin_registry_config cfg = {.log = r->log,
+                                               .plugin_dir = dir,
+                                               .services = &r->service,
+                                               .nservices = 1,
+                                               .values = rig_values,
+                                               .values_ctx = r};
     if (plugin_registry_new(&cfg, &r->plugins, err) != ST_OK) {
         return false;
     }

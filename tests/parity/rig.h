@@ -13,6 +13,9 @@ struct rig_options {
     enum isolation isolation;
     bool quiet;   /* no log on stderr */
     bool no_json; /* as where python3-minimal lacks json and _json */
+    /* What the configuration says to the plugin, each "key=value"; lists by commas. */
+    const char *const *settings;
+    size_t nsettings;
 };
 
 struct rig {

@@ -1,5 +1,5 @@
 /* run_case --build DIR [--backend NAME] [--isolation LEVEL] [--python PATH] [--json no]
- *          FILE...
+ *          [--set KEY=VALUE]... FILE...
  *
  * Comes in: case files, Python tools whose first lines ("#: ") are one JSON object with
  * the call and what must come of it. Goes out: a line for each, exit status 1 when one
@@ -202,6 +202,10 @@ static bool skipped(const struct one *c, const struct rig *r)
     if (r->opt.no_json && json_get_str(c->spec, "needs", &want)) {
         return true;
     }
+    if (json_get_str(c->spec, "backends", &want) &&
+        str_find(want, str_c(r->opt.backend)) == SIZE_MAX) {
+        return true;
+    }
     if (json_get_str(c->spec, "only", &want)) {
         return str_find(want, str_c(levels[r->opt.isolation])) == SIZE_MAX;
     }
@@ -286,7 +290,9 @@ int main(int argc, char **argv)
                               .quiet = true};
     struct rig r;
     struct error err = {.text = ""};
+    const char *settings[16];
     int i = 1;
+    opt.settings = settings;
     for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
         if (strcmp(argv[i], "--json") == 0) {
             opt.no_json = strcmp(argv[i + 1], "no") == 0;
@@ -296,13 +302,15 @@ int main(int argc, char **argv)
             opt.backend = argv[i + 1];
         } else if (strcmp(argv[i], "--python") == 0) {
             opt.python = argv[i + 1];
+        } else if (strcmp(argv[i], "--set") == 0 && opt.nsettings < 16) {
+            settings[opt.nsettings++] = argv[i + 1];
         } else if (strcmp(argv[i], "--isolation") == 0) {
             opt.isolation = level_of(argv[i + 1]);
         }
     }
     if (opt.build_dir == NULL || i >= argc) {
         fputs("usage: run_case --build DIR [--backend B] [--isolation L] [--json no] "
-              "FILE...\n",
+              "[--set KEY=VALUE]... FILE...\n",
               stderr);
         return 2;
     }
