@@ -33,7 +33,7 @@ struct agent_core {
     uint32_t drop_uid, drop_gid;
     const char *const *protected_paths;
     size_t nprotected;
-    bool keyless_open; /* no key, and open to the network */
+    atomic_bool keyless_open; /* no key, and open to the network; follows a reload */
 
     /* The interpreter, asked for in the background; waits until it is known. ST_OK, or
      * the reason why there is none. */

@@ -4,7 +4,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 #include <errno.h>
 #include <string.h>

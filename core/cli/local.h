@@ -3,7 +3,7 @@
 #define SOULACY_CLI_LOCAL_H
 
 #include "cli/command.h"
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 /* The agent a command means: asked NULL gives the only one, or `assistant`. The id is
  * copied into the arena. ST_NOT_FOUND lists those there are. */

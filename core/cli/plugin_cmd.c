@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "config/plugin_values.h"
 #include "plugin/plugin.h"
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 #include <dirent.h>
 #include <stdio.h>

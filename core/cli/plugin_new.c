@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "cli/init.h"
 #include "plugin/plugin.h"
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 #include <stdio.h>
 #include <string.h>

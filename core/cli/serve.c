@@ -1,6 +1,6 @@
 /* serve: the configuration in, a gateway until a signal says stop. */
 #include "cli/command.h"
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 enum cli_exit cmd_serve(struct cli *c)
 {

@@ -70,6 +70,16 @@ static uint64_t must_bits(const struct launch_spec *l)
     return must;
 }
 
+uint64_t plan_must(const struct config *cfg)
+{
+    const struct config_sandbox *s = &cfg->runtime.sandbox;
+    struct launch_spec l = {.isolation = s->isolation,
+                            .network = s->isolation == ISOLATION_NONE || s->network};
+
+    fill_limits(s, &l);
+    return must_bits(&l);
+}
+
 static void *keep_array(struct plan *p, size_t n, size_t size)
 {
     void *out = arena_array(p->arena, n + 1, size);

@@ -78,6 +78,8 @@ struct plan_call {
 enum status plan_build(const struct approved *call, const struct plan_policy *policy,
                        const struct tool_source *source, const char *run_id,
                        struct plan **out, struct error *err) SY_MUST_CHECK;
+/* SY_MUST_* of every plan under this configuration: what a backend has to enforce. */
+uint64_t plan_must(const struct config *cfg);
 void plan_free(struct plan *p); /* wipes: it holds environment values */
 const struct launch_spec *plan_launch(const struct plan *p);
 const struct plan_call *plan_call(const struct plan *p);

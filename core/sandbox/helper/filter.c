@@ -4,7 +4,7 @@
  * a tool sees a clean refusal; another architecture's calls kill. It never looks through
  * pointers: what it cannot see (clone3, openat2 on old Landlock) gets ENOSYS. */
 #define _GNU_SOURCE /* syscall, CLONE_NEW*, MSG_FASTOPEN */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* In: the bytes of one message. Out: a struct hplan that points into them, or the reason
  * why not. It never reads outside the message, allocates nothing, touches no file. What
  * it accepts is well formed, not permitted: permission is the core's business. */
-#include "helper/hplan.h"
+#include "sandbox/helper/hplan.h"
 
 #include <string.h>
 

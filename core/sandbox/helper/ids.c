@@ -2,7 +2,7 @@
  * tell every thread they know of, which a process that shares memory must not.
  * It never leaves a saved id behind after ids_drop. */
 #define _GNU_SOURCE /* syscall */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <string.h>

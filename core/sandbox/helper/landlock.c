@@ -4,7 +4,7 @@
  * constants are defined here, since headers know only the version they were made for.
  * It never grants a path under /proc except the private one of strict. */
 #define _GNU_SOURCE /* O_PATH, syscall */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

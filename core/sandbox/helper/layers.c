@@ -1,6 +1,6 @@
 /* In: a run. Out: the one line that says what is in force, or the one that says which
  * layer could not be set up and why. It never decides anything. */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <stdio.h>
 #include <string.h>

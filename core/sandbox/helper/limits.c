@@ -2,7 +2,7 @@
  * value one second above the soft one, so that SIGXCPU tells a spent budget from a kill.
  * It never raises a limit above what the caller may. */
 #define _GNU_SOURCE /* RLIMIT_NPROC, RLIMIT_AS */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <stdio.h>

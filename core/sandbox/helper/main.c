@@ -4,7 +4,7 @@
  * paid before the plan comes. The keeper never reads a plan and has no threads; when the
  * gateway's end closes both end. It never outlives the gateway by more than a moment. */
 #define _GNU_SOURCE /* MSG_CMSG_CLOEXEC, pipe2 */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * with the lifeline too, should the supervisor be gone. It never lets the tool hold a
  * capability of the new user namespace. */
 #define _GNU_SOURCE /* CLONE_NEW*, unshare, sethostname */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

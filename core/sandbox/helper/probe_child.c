@@ -3,7 +3,7 @@
  * tool would, tries what a tool must not manage, and leaves nothing changed where it does
  * manage. It never reads or writes anything that is not a trap or its own. */
 #define _GNU_SOURCE /* unshare, MSG_FASTOPEN */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

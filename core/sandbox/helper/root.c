@@ -4,7 +4,7 @@
  * root is gone. Sources are taken as mount descriptors before the change, so no path is
  * looked up twice. It never shows a device, setuid bit or submount more than the source. */
 #define _GNU_SOURCE /* pivot_root, syscall */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #ifndef SOULACY_SPAWN_RUN_H
 #define SOULACY_SPAWN_RUN_H
 
-#include "helper/hplan.h"
+#include "sandbox/helper/hplan.h"
 
 #include <stdint.h>
 #include <sys/resource.h>

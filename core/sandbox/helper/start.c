@@ -3,7 +3,7 @@
  * costs no copied pages and can leave its error where the parent sees it. It never
  * returns to the caller's stack. Order: executors' notes, "order of system calls". */
 #define _GNU_SOURCE /* clone, close_range */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

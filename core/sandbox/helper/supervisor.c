@@ -3,7 +3,7 @@
  * It starts nothing but the tool (and PID 1 of its namespaces) and never lives longer
  * than what it watches. */
 #define _GNU_SOURCE /* PR_SET_CHILD_SUBREAPER */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  * orphan, so "no children" means the whole tree is gone. It never signals a process that
  * is not its descendant. */
 #define _GNU_SOURCE /* ppoll, SCHED_RESET_ON_FORK */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

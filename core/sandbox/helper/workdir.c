@@ -3,7 +3,7 @@
  * tool had, so a hostile tree costs no more than the tool itself could do. It never uses
  * recursion: sub-folders are moved up and emptied one level at a time. */
 #define _GNU_SOURCE /* O_PATH, syscall */
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <dirent.h>
 #include <errno.h>

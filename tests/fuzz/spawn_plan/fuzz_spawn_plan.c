@@ -1,7 +1,7 @@
 /* In: any bytes, as a message to soulacy-spawn. Out: nothing; what is accepted must hold
  * together: every pointer inside the message, every list ended, every path plain. The
  * size field is set right in a second try, so that the rest is reached. */
-#include "helper/hplan.h"
+#include "sandbox/helper/hplan.h"
 
 #include "base/mem.h"
 

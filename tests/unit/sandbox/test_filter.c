@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* CLONE_NEW*, MSG_FASTOPEN, SYS_* */
 #include "support/test.h"
 
-#include "helper/run.h"
+#include "sandbox/helper/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

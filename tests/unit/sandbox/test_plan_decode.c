@@ -2,7 +2,7 @@
  * nothing that is cut, longer, out of range or not well formed. */
 #include "support/test.h"
 
-#include "helper/hplan.h"
+#include "sandbox/helper/hplan.h"
 #include "sandbox/wire_encode.h"
 
 static struct hplan plan; /* large */

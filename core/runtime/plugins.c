@@ -2,7 +2,7 @@
  * ones are needed, what services they are granted, what follows when one fails. */
 #include "base/mem.h"
 #include "config/plugin_values.h"
-#include "runtime_internal.h"
+#include "runtime/internal.h"
 
 #include <string.h>
 
@@ -74,6 +74,27 @@ static enum status load_one(struct runtime *r, const struct plugin_spec *spec,
     return ST_OK;
 }
 
+/* A backend that cannot keep what the configuration asks for is found out now, not at the
+ * first call. */
+static enum status check_enforces(struct runtime *r, const char *name, struct error *err)
+{
+    struct plugin_instance *p = plugin_find(r->plugins, SY_KIND_EXECUTOR, name);
+    uint64_t missing =
+        p != NULL ? plan_must(r->cfg) & ~plugin_executor_enforces(p) : UINT64_C(0);
+    struct buf bits;
+
+    if (missing == 0) {
+        return ST_OK;
+    }
+    buf_init(&bits, 512);
+    plugin_must_names(missing, &bits);
+    (void)error_set(err, ST_REFUSED,
+                    "executor %s cannot enforce what runtime.sandbox asks for: %s", name,
+                    buf_str(&bits).ptr);
+    buf_done(&bits);
+    return ST_REFUSED;
+}
+
 static enum status load_executors(struct runtime *r, struct error *err)
 {
     const struct config *c = r->cfg;
@@ -88,7 +109,7 @@ static enum status load_executors(struct runtime *r, struct error *err)
             st = load_one(r, &spec, strcmp(name, c->executor.backend) == 0, err);
         }
     }
-    return st;
+    return st == ST_OK ? check_enforces(r, c->executor.backend, err) : st;
 }
 
 enum status runtime_load_plugins(struct runtime *r, struct error *err)

@@ -1,18 +1,17 @@
 /* A configuration in, a running gateway out: makes the parts in order, connects them, waits
  * for signals and changed files, and takes everything down in reverse order. Decides
  * nothing about messages or tools. */
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/version.h"
-#include "runtime_internal.h"
+#include "runtime/internal.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 
@@ -190,6 +189,7 @@ static uint64_t limit(int64_t value, uint64_t unit, bool enabled)
 static enum status open_readiness(struct runtime *r, struct error *err)
 {
     const struct config_sandbox *s = &r->cfg->runtime.sandbox;
+    bool fenced = s->isolation != ISOLATION_NONE;
     struct readiness_config cfg = {
         .spawn = r->spawn,
         .python_bin = r->cfg->runtime.python_bin,
@@ -197,17 +197,16 @@ static enum status open_readiness(struct runtime *r, struct error *err)
         .nbase_env = r->core.nbase_env,
         .log = r->log,
         .probe = {.isolation = s->isolation,
-                  .limits_must_hold = s->on_limit_failure == LIMIT_REFUSE ||
-                                      s->isolation != ISOLATION_NONE,
-                  .network = s->isolation == ISOLATION_NONE || s->network,
-                  .uid = r->core.drop_uid,
-                  .gid = r->core.drop_gid,
+                  .limits_must_hold = s->on_limit_failure == LIMIT_REFUSE || fenced,
+                  .network = !fenced || s->network,
+                  .uid = fenced ? r->core.drop_uid : SPAWN_KEEP_ID,
+                  .gid = fenced ? r->core.drop_gid : SPAWN_KEEP_ID,
                   .cpu_seconds = limit(s->cpu_seconds, 1, s->enabled),
                   .mem_bytes = limit(s->memory_mb, (uint64_t)1 << 20, s->enabled),
                   .open_files = limit(s->open_files, 1, s->enabled),
                   .file_bytes = limit(s->file_size_mb, (uint64_t)1 << 20, s->enabled),
                   .processes = limit(s->processes, 1, s->enabled),
-                  .work_root = s->isolation != ISOLATION_NONE ? r->work_root : NULL,
+                  .work_root = fenced ? r->work_root : NULL,
                   .deadline_ms = CLOCK_NEVER}};
 
     return readiness_new(&cfg, &r->readiness, err);
@@ -385,7 +384,7 @@ void runtime_close(struct runtime *r)
         mem_free(r->base_env[i]);
     }
     for (size_t i = 0; i < r->core.nprotected; i++) {
-        free(r->protected_mem[i]); /* of realpath */
+        mem_free(r->protected_mem[i]);
     }
     mem_free(r->work_root);
     mem_free(r->prefix);
@@ -398,12 +397,13 @@ void runtime_close(struct runtime *r)
 
 /* ---- the control thread ------------------------------------------------------------------ */
 
-static void warn_open(struct runtime *r)
+static void judge_openness(struct runtime *r)
 {
-    if (secret_is_set(&r->cfg->server.api_key)) {
-        return;
-    }
-    if (server_open_to_network(r->server)) {
+    bool open =
+        !secret_is_set(&r->cfg->server.api_key) && server_open_to_network(r->server);
+
+    atomic_store(&r->core.keyless_open, open);
+    if (open) {
         log_line(
             r->log, LOG_WARN, "server",
             "server.api_key is empty and the gateway is open to the network (%s:%d): "
@@ -438,11 +438,19 @@ static void reload(struct runtime *r)
                  text.len > 0 ? text.ptr : err.text);
         buf_done(&text);
     } else {
+        const char *kept = NULL;
+
         /* The listener, the state and the plugins were made from the first one; gate,
          * limits, timeouts and agents follow the new one. */
+        if (config_restart_key(r->cfg, fresh, &kept) != ST_OK || kept != NULL) {
+            log_line(r->log, LOG_WARN, "reload", "%s takes effect with a restart",
+                     kept != NULL ? kept : "a changed key");
+        }
         r->old[r->nold++] = r->cfg;
         r->cfg = fresh;
         atomic_store(&r->core.cfg, fresh);
+        server_reload(r->server, fresh);
+        judge_openness(r);
         agent_registry_set_config(r->agents, fresh);
         launches_retire_all(r->launches);
     }
@@ -489,9 +497,7 @@ enum status runtime_serve(struct runtime *r, struct error *err)
     if (st != ST_OK) {
         return st;
     }
-    r->core.keyless_open =
-        !secret_is_set(&r->cfg->server.api_key) && server_open_to_network(r->server);
-    warn_open(r);
+    judge_openness(r);
     log_line(r->log, LOG_INFO, "runtime", "soulacy %s listens on %s", SOULACY_VERSION,
              runtime_url(r, url));
     while (!stop) {

@@ -1,8 +1,8 @@
-/* Shared by runtime*.c: the gateway's parts and how they are made. */
+/* Shared inside the runtime: the gateway's parts and how they are made. */
 #ifndef SOULACY_RUNTIME_INTERNAL_H
 #define SOULACY_RUNTIME_INTERNAL_H
 
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 #define RUNTIME_MAX_LAUNCHES 256
 #define RUNTIME_MAX_PROTECTED 64
@@ -41,17 +41,17 @@ struct runtime {
     int64_t started_ms;
 };
 
-/* runtime_facts.c: this machine, this user, the folders. In this order. */
+/* facts.c: this machine, this user, the folders. In this order. */
 enum status runtime_find_facts(struct runtime *r, struct error *err) SY_MUST_CHECK;
 
-/* runtime_plugins.c */
+/* plugins.c */
 enum status runtime_open_registry(struct runtime *r, struct error *err) SY_MUST_CHECK;
 enum status runtime_load_plugins(struct runtime *r, struct error *err) SY_MUST_CHECK;
 enum status runtime_start_plugins(struct runtime *r, struct error *err) SY_MUST_CHECK;
 void runtime_stop_plugins(struct runtime *r);
 void runtime_stop_condemned(struct runtime *r);
 
-/* runtime_report.c: readiness and status, from any thread, without waiting. */
+/* report.c: readiness and status, from any thread, without waiting. */
 bool runtime_ready(void *ctx, bool detail, struct buf *out);
 void runtime_status(void *ctx, struct buf *out);
 

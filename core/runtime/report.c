@@ -2,7 +2,7 @@
  * write, the plugin's own word), never what is configured, and never waits. */
 #include "base/clock.h"
 #include "base/json.h"
-#include "runtime_internal.h"
+#include "runtime/internal.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -66,8 +66,9 @@ static bool plugins_part(struct runtime *r, struct buf *out)
         struct plugin_instance *p = plugin_at(r->plugins, i);
         char text[256];
         int32_t health = plugin_health(p, text);
-        bool backend = plugin_kind(p) == SY_KIND_EXECUTOR &&
-                       strcmp(plugin_name(p), r->cfg->executor.backend) == 0;
+        bool backend =
+            plugin_kind(p) == SY_KIND_EXECUTOR &&
+            strcmp(plugin_name(p), core_config(&r->core)->executor.backend) == 0;
 
         all = all && !(backend && health == SY_HEALTH_DOWN);
         json_add_sep(out);
@@ -130,8 +131,9 @@ void runtime_status(void *ctx, struct buf *out)
     json_add_key_string(out, "url", str_c(runtime_url(r, url)));
     json_add_key_i64(out, "pid", getpid());
     json_add_key_i64(out, "uptime_ms", clock_mono_ms() - r->started_ms);
-    json_add_key_string(out, "backend", str_c(r->cfg->executor.backend));
-    json_add_key_bool(out, "api_key", secret_is_set(&r->cfg->server.api_key));
+    json_add_key_string(out, "backend", str_c(core_config(&r->core)->executor.backend));
+    json_add_key_bool(out, "api_key",
+                      secret_is_set(&core_config(&r->core)->server.api_key));
     json_add_key_bool(out, "open_to_network",
                       r->server != NULL && server_open_to_network(r->server));
     json_add_key_i64(out, "runs_active", metric_get(r->metrics, METRIC_RUNS_ACTIVE));

@@ -3,9 +3,10 @@
  * program's parts are, which environment children get, whom a root gateway becomes, which
  * paths no tool folder may hold. */
 #include "base/mem.h"
-#include "runtime_internal.h"
+#include "runtime/internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,23 +53,29 @@ static enum status keep_base_env(struct runtime *r, struct error *err)
     return ST_OK;
 }
 
+/* Whom a root gateway becomes. At ISOLATION_NONE nobody is needed, but a reload may change
+ * that, so the user is looked up all the same. */
 static enum status find_user(struct runtime *r, struct error *err)
 {
-    const char *name = r->cfg->runtime.sandbox.user;
+    const struct config_sandbox *s = &r->cfg->runtime.sandbox;
+    bool needed = s->isolation != ISOLATION_NONE;
     struct passwd pw, *found = NULL;
     char text[4096];
 
     r->core.root_gateway = geteuid() == 0;
     r->core.drop_uid = r->core.drop_gid = SPAWN_KEEP_ID;
-    if (!r->core.root_gateway || r->cfg->runtime.sandbox.isolation == ISOLATION_NONE) {
+    if (!r->core.root_gateway) {
         return ST_OK;
     }
-    if (getpwnam_r(name, &pw, text, sizeof(text), &found) != 0 || found == NULL) {
-        return error_set(err, ST_INVALID, "runtime.sandbox.user: there is no user %s",
-                         name);
+    if (getpwnam_r(s->user, &pw, text, sizeof(text), &found) != 0 || found == NULL) {
+        return needed ? error_set(err, ST_INVALID,
+                                  "runtime.sandbox.user: there is no user %s", s->user)
+                      : ST_OK;
     }
     if (found->pw_uid == 0) {
-        return error_set(err, ST_INVALID, "runtime.sandbox.user: %s is root", name);
+        return needed ? error_set(err, ST_INVALID, "runtime.sandbox.user: %s is root",
+                                  s->user)
+                      : ST_OK;
     }
     r->core.drop_uid = found->pw_uid;
     r->core.drop_gid = found->pw_gid;
@@ -76,30 +83,38 @@ static enum status find_user(struct runtime *r, struct error *err)
 }
 
 /* Adds the real path of what must stay out of tools' folders; absent ones are skipped. */
-static void protect(struct runtime *r, const char *path)
+static enum status protect(struct runtime *r, const char *path, struct error *err)
 {
-    char *real = path != NULL && path[0] != '\0' ? realpath(path, NULL) : NULL;
+    char real[PATH_MAX];
+    char *copy;
 
-    if (real != NULL && r->core.nprotected < RUNTIME_MAX_PROTECTED) {
-        r->protected_mem[r->core.nprotected] = real;
-        r->protected_paths[r->core.nprotected++] = real;
-    } else {
-        free(real); /* of libc, not of base */
+    if (path == NULL || path[0] == '\0' || realpath(path, real) == NULL) {
+        return ST_OK;
     }
+    copy = r->core.nprotected < RUNTIME_MAX_PROTECTED ? mem_strdup(real) : NULL;
+    if (copy == NULL) {
+        return error_set(err, ST_NOMEM, "too many protected paths");
+    }
+    r->protected_mem[r->core.nprotected] = copy;
+    r->protected_paths[r->core.nprotected++] = copy;
     r->core.protected_paths = r->protected_paths;
+    return ST_OK;
 }
 
-static void protect_all(struct runtime *r)
+static enum status protect_all(struct runtime *r, struct error *err)
 {
     const struct config *c = r->cfg;
+    const char *const paths[] = {c->file, c->runtime.state_dir, c->server.tls_key,
+                                 r->prefix};
+    enum status st = ST_OK;
 
-    protect(r, c->file);
-    protect(r, c->runtime.state_dir);
-    protect(r, c->server.tls_key);
-    protect(r, r->prefix);
-    for (size_t i = 0; i < c->nplugins; i++) {
-        protect(r, c->plugins[i].path);
+    for (size_t i = 0; st == ST_OK && i < sizeof(paths) / sizeof(paths[0]); i++) {
+        st = protect(r, paths[i], err);
     }
+    for (size_t i = 0; st == ST_OK && i < c->nplugins; i++) {
+        st = protect(r, c->plugins[i].path, err);
+    }
+    return st;
 }
 
 static enum status make_folders(struct runtime *r, struct error *err)
@@ -132,8 +147,5 @@ enum status runtime_find_facts(struct runtime *r, struct error *err)
     if (st == ST_OK) {
         st = make_folders(r, err);
     }
-    if (st == ST_OK) {
-        protect_all(r);
-    }
-    return st;
+    return st == ST_OK ? protect_all(r, err) : st;
 }
