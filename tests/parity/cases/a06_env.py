@@ -1,4 +1,4 @@
-#: {"env": ["TOKEN=sécret=1", "EMPTY="], "text": "[\"s\\u00e9cret=1\", \"\", \"/usr/bin:/bin\"]"}
+#: {"backends": "process pool", "env": ["TOKEN=sécret=1", "EMPTY="], "text": "[\"s\\u00e9cret=1\", \"\", \"/usr/bin:/bin\"]"}
 import os
 
 

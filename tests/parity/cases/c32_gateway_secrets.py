@@ -1,4 +1,4 @@
-#: {"text": "[[\"HOME\", \"LANG\", \"PATH\", \"SOULACY_TEST_MARK\", \"TMPDIR\"], [0, 1, 2]]", "only": "none"}
+#: {"backends": "process pool", "text": "[[\"HOME\", \"LANG\", \"PATH\", \"SOULACY_TEST_MARK\", \"TMPDIR\"], [0, 1, 2]]", "only": "none"}
 import os
 
 

@@ -1,4 +1,4 @@
-#: {"text": "[]", "only": "restricted strict"}
+#: {"backends": "process pool", "text": "[]", "only": "restricted strict"}
 import socket
 
 

@@ -1,4 +1,4 @@
-#: {"retries": 3, "attempts": 2, "text": "second", "only": "none"}
+#: {"backends": "process pool", "retries": 3, "attempts": 2, "text": "second", "only": "none"}
 import os
 
 MARK = "/tmp/" + os.environ["SOULACY_TEST_MARK"].replace("/", "")
