@@ -92,9 +92,11 @@ static void word_of(const char *path, char *out, size_t cap)
 {
     char text[128];
     (void)read_small(path, text, sizeof text);
-    size_t n = strcspn(text, " \t\n");
-    text[n < cap ? n : cap - 1] = '\0';
-    (void)snprintf(out, cap, "%s", text[0] != '\0' ? text : "-");
+    const char *word = text[0] > ' ' ? text : "-";
+    size_t n = strcspn(word, " \t\n");
+    n = n < cap ? n : cap - 1;
+    memcpy(out, word, n);
+    out[n] = '\0';
 }
 
 bool keeper_own_label(const char *instance, char *out, size_t cap)

@@ -10,7 +10,8 @@
 #define MIB ((uint64_t)1024 * 1024)
 #define TMP_MAX (1024 * MIB)
 #define MEMORY_MIN (32 * MIB) /* engines refuse less than 6; init and shim need some */
-#define DATA_MIN (64 * MIB)   /* below it the runtime's own init could not start */
+#define INIT_ROOM (8 * MIB)  /* the engine's init, page tables, buffers */
+#define DATA_MIN (192 * MIB) /* below it the runtime's own init could not start */
 
 static uint64_t tmp_bytes(const struct sy_launch *l)
 {
@@ -30,7 +31,8 @@ uint64_t spec_memory(const struct sy_launch *l)
     if (l->mem_bytes > (uint64_t)INT64_MAX / 2) {
         return 0;
     }
-    return l->mem_bytes + tmp_bytes(l);
+    /* Where no other limit holds for sure, this one has to: /tmp counts in it then. */
+    return l->mem_bytes + (l->mem_bytes < DATA_MIN ? INIT_ROOM : tmp_bytes(l));
 }
 
 static uint64_t pids(const struct sy_launch *l)
@@ -141,8 +143,10 @@ static void add_host(const struct sy_launch *l, const struct spec_base *base,
         bytes_fmt(b, ",\"Memory\":%" PRIu64 ",\"MemorySwap\":%" PRIu64, memory, memory);
     }
     bytes_fmt(b, ",\"Tmpfs\":{\"/tmp\":\"rw,nosuid,nodev,noexec,mode=1777,size=%" PRIu64
-                 "\"}",
+                 "\"",
               tmp_bytes(l));
+    /* Of the container alone: locks of multiprocessing need it. */
+    bytes_text(b, ",\"/dev/shm\":\"rw,nosuid,nodev,noexec,mode=1777,size=16777216\"}");
     add_ulimits(l, b);
     bytes_text(b, ",\"Binds\":[");
     for (size_t i = 0; i < base->nbinds; i++) {

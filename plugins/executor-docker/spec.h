@@ -32,7 +32,8 @@ sy_status spec_body(const struct sy_launch *l, const struct spec_base *base,
 const char *spec_verify(const struct sy_launch *l, const struct spec_base *base,
                         const char *json, size_t len);
 
-/* memory.limit of the container: the address space of one process and the files in /tmp. */
+/* Memory of the whole container, 0: no limit. The address space of a process, which the
+ * plan means, is limited by the harness and by the data ulimit; this is behind them. */
 uint64_t spec_memory(const struct sy_launch *l);
 
 #endif
