@@ -79,7 +79,8 @@ enum cli_exit cli_print(struct cli *c, const struct buf *out)
     return CLI_DONE;
 }
 
-static void complain(const struct cli *c, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static void complain(const struct cli *c,
+                                                           const char *fmt, va_list args)
 {
     struct buf raw, text;
     char line[2048];

@@ -36,8 +36,8 @@ static enum status at_values(void *ctx, uint32_t kind, const char *name,
     struct problems probs;
     size_t n = 0;
 
-    (void)out;
-    (void)nout;
+    *out = NULL;
+    *nout = 0;
     l->reached = true;
     l->kind = kind;
     l->keys = keys; /* the file stays mapped */

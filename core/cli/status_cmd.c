@@ -147,10 +147,9 @@ enum cli_exit cmd_status(struct cli *c)
         return result;
     }
     buf_init(&out, OUT_MAX);
-    if (a.status != 200 && a.status != 503) {
-        result = gateway_explain(&g, &a);
-    } else if (json_parse(buf_str(&a.body), &doc, &err) != ST_OK ||
-               json_get(doc, "error") != NULL) {
+    if ((a.status != 200 && a.status != 503) ||
+        json_parse(buf_str(&a.body), &doc, &err) != ST_OK ||
+        json_get(doc, "error") != NULL) {
         result = gateway_explain(&g, &a);
     } else {
         if (c->json) {
