@@ -90,7 +90,7 @@ static bool wants_text(const cJSON *schema, struct str key)
  * JSON where it is JSON, text otherwise. */
 static enum status add_value(struct buf *out, struct str value, bool text)
 {
-    enum status st = text ? ST_INVALID : json_check(value, JSON_MAX_DEPTH, NULL);
+    enum status st = text ? ST_INVALID : json_check(value, JSON_MAX_DEPTH - 1, NULL);
 
     if (st == ST_OK) {
         buf_add_str(out, value);

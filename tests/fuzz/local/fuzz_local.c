@@ -1,6 +1,6 @@
 /* Comes in: any bytes as what a user says to provider local. Holds: an answer always, a
  * call or a text; the same for the same input; a call's arguments that were written as
- * key=value, or stand inside a whole command in JSON, are JSON; nothing is read behind the
+ * key=value without a NUL are JSON; nothing is read behind the
  * end (sanitizers). A broken promise aborts. */
 #include "base/json.h"
 #include "base/utf8.h"
@@ -40,13 +40,15 @@ static struct model_reply ask(struct str text, struct arena *a)
 static void check_arguments(struct str text, const struct model_call *c)
 {
     struct error err = {0};
-    bool as_text = str_find_char(text, '{') == SIZE_MAX;
+    bool as_text =
+        str_find_char(text, '{') == SIZE_MAX && str_find_char(text, '\0') == SIZE_MAX;
     enum status st = json_check(c->args, JSON_MAX_DEPTH, &err);
     must(!utf8_valid(text) || utf8_valid(c->args), "text stays text");
-    /* the same key twice is passed on for the gate to refuse */
+    /* the same key twice and a NUL are passed on for the gate to refuse */
     must(!as_text || st == ST_OK ||
-             str_find(str_c(err.text), STR_LIT("duplicate key")) != SIZE_MAX,
-         "arguments are JSON");
+             str_find(str_c(err.text), STR_LIT("duplicate key")) != SIZE_MAX ||
+             str_find(str_c(err.text), STR_LIT("NUL in a string")) != SIZE_MAX,
+         err.text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -11,10 +11,12 @@
     "\"odd\":{\"type\":[\"string\",\"null\"]},\"no\":true}," \
     "\"required\":[\"text\",7]}"
 
+#define FREE "{\"properties\":{\"x\":{\"type\":\"null\"}}}"
+
 static const struct model_tool tools[] = {
     {{"echo", 4}, {"Says it again.", 14}, {SCHEMA, sizeof(SCHEMA) - 1}},
     {{"bare", 4}, {NULL, 0}, {"{\"type\":\"object\"}", 17}},
-    {{"free", 4}, {NULL, 0}, {"{\"properties\":{\"x\":{\"type\":\"null\"}}}", 35}},
+    {{"free", 4}, {NULL, 0}, {FREE, sizeof(FREE) - 1}},
     {{"broken", 6}, {NULL, 0}, {"{", 1}},
 };
 
