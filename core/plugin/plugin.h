@@ -83,13 +83,13 @@ enum plugin_slot {
 };
 
 struct plugin_registry_config {
-    struct log *log;        /* borrowed; NULL: silent */
-    const char *plugin_dir; /* NULL: EXE/../lib/soulacy; copied */
+    struct log *log;                       /* borrowed; NULL: silent */
+    const char *plugin_dir;                /* NULL: EXE/../lib/soulacy; copied */
     const struct plugin_service *services; /* borrowed for good */
     size_t nservices;
     void *slots[PLUGIN_SLOTS]; /* what every new instance's slots hold, so that services
                                   work from create() on; a module may set another later */
-    plugin_values_fn values; /* NULL: no plugin gets values, and required keys fail */
+    plugin_values_fn values;   /* NULL: no plugin gets values, and required keys fail */
     void *values_ctx;
     /* Called on any thread, once, when an instance has been condemned: have the control
      * thread call plugin_stop. May be NULL. */
@@ -162,9 +162,9 @@ void *plugin_slot(const struct plugin_instance *p, enum plugin_slot slot);
 
 /* From when on a service function may be called; all end when stop() has returned. */
 enum plugin_when {
-    PLUGIN_FROM_CREATE,       /* from create() on, any thread */
-    PLUGIN_FROM_CREATE_CORE,  /* the same, control thread only ([core] functions) */
-    PLUGIN_FROM_START         /* from start() on, any thread */
+    PLUGIN_FROM_CREATE,      /* from create() on, any thread */
+    PLUGIN_FROM_CREATE_CORE, /* the same, control thread only ([core] functions) */
+    PLUGIN_FROM_START        /* from start() on, any thread */
 };
 /* First thing in each service function: the instance behind ctx, or NULL when the call is
  * a breach (counted and logged here; answer SY_E_INVALID) . `what` is the function's name
@@ -190,8 +190,9 @@ bool plugin_take_struct(struct plugin_instance *p, const char *what, const void 
 enum status plugin_take_messages(struct plugin_instance *p, const struct sy_message *in,
                                  size_t n, struct arena *a, struct sy_message **out,
                                  struct error *err) SY_MUST_CHECK;
-enum status plugin_take_deliveries(struct plugin_instance *p, const struct sy_delivery *in,
-                                   size_t n, struct arena *a, struct sy_delivery **out,
+enum status plugin_take_deliveries(struct plugin_instance *p,
+                                   const struct sy_delivery *in, size_t n,
+                                   struct arena *a, struct sy_delivery **out,
                                    struct error *err) SY_MUST_CHECK;
 /* Hand a failure to a plugin: writes what fits its sy_error (NULL is fine) and returns
  * the status as one that may cross (core-only values become SY_E_INTERNAL, ST_NOT_FOUND
@@ -241,7 +242,7 @@ uint32_t plugin_channel_max_text(const struct plugin_instance *p); /* 0: no limi
 enum status plugin_channel_send(struct plugin_instance *p, const struct sy_outgoing *msg,
                                 struct sy_sent *out, struct error *err) SY_MUST_CHECK;
 void plugin_channel_typing(struct plugin_instance *p, struct sy_str account,
-                           struct sy_str conversation, struct sy_str message_id, bool busy,
-                           int64_t deadline_ms);
+                           struct sy_str conversation, struct sy_str message_id,
+                           bool busy, int64_t deadline_ms);
 
 #endif

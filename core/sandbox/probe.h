@@ -10,7 +10,8 @@
 enum probe_answer { PROBE_BLOCKED, PROBE_ALLOWED, PROBE_NOT_TRIED };
 
 struct probe_item {
-    const char *name;  /* "read_canary", "connect_tcp", "connect_mptcp", "udp", "unix_path",
+    const char
+        *name; /* "read_canary", "connect_tcp", "connect_mptcp", "udp", "unix_path",
                           "unix_abstract", "ptrace", "mount", "kill_parent", "raise_limit",
                           "proc_gateway", "own_work_folder", ... */
     enum probe_answer want, got;
@@ -23,8 +24,8 @@ struct probe_report {
     enum isolation level;
     size_t nitems;
     struct probe_item items[PROBE_MAX_ITEMS];
-    char layers[512];   /* JSON, as told by the supervisor */
-    char problem[240];  /* why not ok, or "" */
+    char layers[512];  /* JSON, as told by the supervisor */
+    char problem[240]; /* why not ok, or "" */
     int64_t took_ms;
 };
 

@@ -46,9 +46,9 @@ struct spawn_exit {
     int term_signal; /* 0 when it exited by itself */
     int64_t cpu_ms;  /* of the tool and its waited-for children */
     int64_t max_rss_bytes;
-    bool deadline;     /* the supervisor's deadline ended it */
-    char setup[240];   /* not empty: could not be started; names the layer and the cause */
-    char layers[512];  /* one line of JSON, e.g. {"isolation":"strict","limits":{...},
+    bool deadline;    /* the supervisor's deadline ended it */
+    char setup[240];  /* not empty: could not be started; names the layer and the cause */
+    char layers[512]; /* one line of JSON, e.g. {"isolation":"strict","limits":{...},
                           "layers":["setsid","rlimits","landlock:7",...]} */
 };
 
@@ -72,8 +72,8 @@ bool spawn_alive(struct spawn *s);
 
 /* Ask for a child. [any]. ST_OK: asked; a layer that fails shows at child_exit_fd. ST_IO:
  * no helper. ST_TOO_LARGE: plan over SPAWN_PLAN_MAX. ST_INVALID: plan not well formed. */
-enum status spawn_child(struct spawn *s, const struct spawn_plan *plan, struct child **out,
-                        struct error *err) SY_MUST_CHECK;
+enum status spawn_child(struct spawn *s, const struct spawn_plan *plan,
+                        struct child **out, struct error *err) SY_MUST_CHECK;
 
 /* Descriptors, non-blocking, owned by the child object. -1 once closed. */
 int child_stdin(const struct child *c);

@@ -28,12 +28,7 @@ extern "C" {
 enum { SY_CHAT_DIRECT = 0, SY_CHAT_GROUP = 1 };
 
 /* Kinds of attachment. */
-enum {
-    SY_MEDIA_FILE = 0,
-    SY_MEDIA_IMAGE = 1,
-    SY_MEDIA_AUDIO = 2,
-    SY_MEDIA_VIDEO = 3
-};
+enum { SY_MEDIA_FILE = 0, SY_MEDIA_IMAGE = 1, SY_MEDIA_AUDIO = 2, SY_MEDIA_VIDEO = 3 };
 
 /* One file that came with a message or goes with a reply. fd is an open, readable,
  * seekable descriptor of the side that filled the struct, borrowed; it can be passed over
@@ -52,8 +47,8 @@ struct sy_attachment {
  * text 1 MiB, 16 other ids, 32 attachments. */
 struct sy_message {
     uint32_t size;
-    uint32_t chat; /* SY_CHAT_* */
-    int64_t sent_ms; /* Unix time by the transport, or 0 */
+    uint32_t chat;              /* SY_CHAT_* */
+    int64_t sent_ms;            /* Unix time by the transport, or 0 */
     struct sy_str id;           /* transport's id; repeats of it are dropped */
     struct sy_str account;      /* which of our numbers or bots was written to */
     struct sy_str conversation; /* where replies go */
@@ -121,10 +116,10 @@ struct sy_outgoing {
 };
 
 enum {
-    SY_SENT = 1,         /* accepted by the transport */
-    SY_SENT_RETRY = 2,   /* not accepted, may be later */
-    SY_SENT_NEVER = 3,   /* not accepted and never will be; err says why */
-    SY_SENT_UNKNOWN = 4  /* asked, but no answer came: it is not repeated blindly */
+    SY_SENT = 1,        /* accepted by the transport */
+    SY_SENT_RETRY = 2,  /* not accepted, may be later */
+    SY_SENT_NEVER = 3,  /* not accepted and never will be; err says why */
+    SY_SENT_UNKNOWN = 4 /* asked, but no answer came: it is not repeated blindly */
 };
 
 struct sy_sent {
@@ -198,10 +193,10 @@ struct sy_request {
 
 struct sy_route {
     uint32_t size;
-    uint32_t auth; /* SY_AUTH_* */
-    const char *method; /* "GET", "POST", "DELETE", "PUT" */
-    const char *path;   /* third-party plugins: below /channels/NAME/ */
-    uint32_t flags;     /* SY_ROUTE_* */
+    uint32_t auth;         /* SY_AUTH_* */
+    const char *method;    /* "GET", "POST", "DELETE", "PUT" */
+    const char *path;      /* third-party plugins: below /channels/NAME/ */
+    uint32_t flags;        /* SY_ROUTE_* */
     uint32_t max_parallel; /* requests of this route at once, open streams included;
                               0 = 1024; more are answered 503 by the core */
     uint64_t max_body;     /* bytes; 0 = server.max_body_mb; more is answered 413 */
@@ -259,7 +254,8 @@ struct sy_fetch {
     int32_t cancel_fd; /* -1: none */
     const char *method;
     struct sy_str url; /* https; hosts of allowed_hosts only, redirects included */
-    const struct sy_str *allowed_hosts; /* "graph.example" or ".example" for sub-domains */
+    const struct sy_str
+        *allowed_hosts; /* "graph.example" or ".example" for sub-domains */
     size_t nallowed_hosts;
     const struct sy_pair *headers;
     size_t nheaders;
@@ -271,8 +267,8 @@ struct sy_fetch {
 
 struct sy_fetched {
     uint32_t size;
-    int32_t status;     /* HTTP status */
-    uint32_t sent;      /* 1: the request may have reached the server */
+    int32_t status; /* HTTP status */
+    uint32_t sent;  /* 1: the request may have reached the server */
     uint32_t reserved;
     int64_t retry_after_ms; /* from Retry-After, or -1 */
 };

@@ -34,16 +34,16 @@ extern "C" {
  * only under its bit. The core never sends a bit that the executor did not list in
  * `enforces`, so an older executor cannot skip a newer limit in silence; an executor that
  * meets a bit it does not know answers SY_E_REFUSED. */
-#define SY_MUST_FS_ROOT (UINT64_C(1) << 0)     /* sees only mounts[] and the interpreter */
-#define SY_MUST_NO_NET (UINT64_C(1) << 1)      /* no socket to anywhere */
-#define SY_MUST_MEM (UINT64_C(1) << 2)         /* mem_bytes */
-#define SY_MUST_PIDS (UINT64_C(1) << 3)        /* max_pids */
-#define SY_MUST_CPU_TIME (UINT64_C(1) << 4)    /* cpu_ms */
+#define SY_MUST_FS_ROOT (UINT64_C(1) << 0)  /* sees only mounts[] and the interpreter */
+#define SY_MUST_NO_NET (UINT64_C(1) << 1)   /* no socket to anywhere */
+#define SY_MUST_MEM (UINT64_C(1) << 2)      /* mem_bytes */
+#define SY_MUST_PIDS (UINT64_C(1) << 3)     /* max_pids */
+#define SY_MUST_CPU_TIME (UINT64_C(1) << 4) /* cpu_ms */
 #define SY_MUST_NO_NEW_PRIV (UINT64_C(1) << 5) /* no setuid, no file capabilities */
 #define SY_MUST_KILL_TREE (UINT64_C(1) << 6)   /* cancel kills descendants too */
 #define SY_MUST_FILES (UINT64_C(1) << 7)       /* max_files */
 #define SY_MUST_FILE_SIZE (UINT64_C(1) << 8)   /* file_bytes */
-#define SY_MUST_NAMESPACES (UINT64_C(1) << 9)  /* own pid, mount, ipc and net namespaces */
+#define SY_MUST_NAMESPACES (UINT64_C(1) << 9) /* own pid, mount, ipc and net namespaces */
 
 /* Isolation levels, in rising order (docs/security.md says what each does). */
 enum { SY_ISOLATION_NONE = 0, SY_ISOLATION_RESTRICTED = 1, SY_ISOLATION_STRICT = 2 };
@@ -62,8 +62,8 @@ struct sy_launch {
     uint32_t size;
     uint32_t isolation; /* SY_ISOLATION_* */
     uint64_t id;        /* handle for sy_host_spawn.spawn; never 0, never reused */
-    struct sy_str key;  /* launch key: 64 lower-case hex digits; equal = may share stock */
-    uint64_t must;      /* SY_MUST_* */
+    struct sy_str key; /* launch key: 64 lower-case hex digits; equal = may share stock */
+    uint64_t must;     /* SY_MUST_* */
 
     /* For executors that build the process themselves (containers, remote hosts): argv[0]
      * is the interpreter, the rest its flags and the bootstrap program, constant text. */
@@ -113,14 +113,14 @@ struct sy_sink {
 /* How it ended. Memory is the core's. */
 struct sy_result {
     uint32_t size;
-    int32_t exit_code;    /* -1 when it did not exit by itself */
-    int32_t term_signal;  /* 0 when it exited by itself */
-    uint32_t oom_killed;  /* 1: killed for memory by the kernel or an engine */
+    int32_t exit_code;     /* -1 when it did not exit by itself */
+    int32_t term_signal;   /* 0 when it exited by itself */
+    uint32_t oom_killed;   /* 1: killed for memory by the kernel or an engine */
     uint32_t request_sent; /* 1: at least one byte of the request left this host */
-    uint32_t from_stock;  /* 1: served by a process made before the call */
-    int64_t cpu_ms;       /* -1 unknown */
+    uint32_t from_stock;   /* 1: served by a process made before the call */
+    int64_t cpu_ms;        /* -1 unknown */
     int64_t max_rss_bytes; /* -1 unknown */
-    int64_t start_ms;     /* time spent getting a process, -1 unknown */
+    int64_t start_ms;      /* time spent getting a process, -1 unknown */
 };
 
 struct sy_executor {

@@ -72,13 +72,13 @@ struct sy_str {
  * value as SY_E_INTERNAL. */
 enum {
     SY_OK = 0,
-    SY_E_INVALID = -1,     /* the caller broke this contract */
+    SY_E_INVALID = -1, /* the caller broke this contract */
     SY_E_NOMEM = -2,
     SY_E_UNSUPPORTED = -3, /* understood, cannot be done here */
     SY_E_REFUSED = -4,     /* a constraint cannot be enforced: nothing was run */
     SY_E_TIMEOUT = -5,
     SY_E_CANCELLED = -6,
-    SY_E_BUSY = -7,        /* back-pressure: keep the item and try later */
+    SY_E_BUSY = -7, /* back-pressure: keep the item and try later */
     SY_E_IO = -8,
     SY_E_AUTH = -9,
     SY_E_INTERNAL = -10
@@ -104,7 +104,7 @@ enum {
     SY_CFG_SECRET = 4,   /* text in s; never printed by the core, not to be logged */
     SY_CFG_DURATION = 5, /* milliseconds in i; written 30s, 5m, 1h, 250ms */
     SY_CFG_LIST = 6,     /* list and nlist: texts */
-    SY_CFG_JSON = 7      /* a mapping or sequence of any shape, as strict JSON text in s */
+    SY_CFG_JSON = 7 /* a mapping or sequence of any shape, as strict JSON text in s */
 };
 
 /* One key of a plugin, as data. The core parses the plugin's part of config.yaml, refuses

@@ -111,8 +111,8 @@ static sy_status answer_error(struct docker *d, const char *what,
                          "removed; run: docker pull %.80s",
                          d->image);
     }
-    return util_fail(err, SY_E_IO, "executor unavailable: the engine cannot %s: %d %s", what,
-                     r->status, reason);
+    return util_fail(err, SY_E_IO, "executor unavailable: the engine cannot %s: %d %s",
+                     what, r->status, reason);
 }
 
 /* Number, name, epoch; in the list of the living before the engine hears of it. */
@@ -141,7 +141,8 @@ static struct box *box_new(struct docker *d, const struct sy_launch *l,
         free(b);
         return NULL;
     }
-    (void)snprintf(b->name, sizeof b->name, "soulacy-%s-%" PRIu64, d->instance, b->number);
+    (void)snprintf(b->name, sizeof b->name, "soulacy-%s-%" PRIu64, d->instance,
+                   b->number);
     return b;
 }
 
@@ -175,8 +176,8 @@ static sy_status make_binds(const struct docker *d, char ***out, struct sy_error
     for (size_t i = 0; st == SY_OK && i < d->nvolumes; i++) {
         struct bytes bind;
         bytes_init(&bind, 16384);
-        st = volume_check((struct sy_str){d->volumes[i], strlen(d->volumes[i])}, d->socket,
-                          &bind, err);
+        st = volume_check((struct sy_str){d->volumes[i], strlen(d->volumes[i])},
+                          d->socket, &bind, err);
         if (st == SY_OK) {
             binds[i] = bind.p;
         } else {
@@ -231,8 +232,8 @@ static sy_status verify(struct docker *d, struct box *b, const struct sy_launch 
         struct spec_base base;
         (void)pthread_mutex_lock(&d->lock);
         fill_base(d, binds, &base);
-        const char *missing = spec_verify(l, &base, r.body.p != NULL ? r.body.p : "",
-                                          r.body.n);
+        const char *missing =
+            spec_verify(l, &base, r.body.p != NULL ? r.body.p : "", r.body.n);
         (void)pthread_mutex_unlock(&d->lock);
         if (missing != NULL) {
             st = util_fail(err, SY_E_REFUSED,
@@ -366,8 +367,7 @@ static sy_status read_early(struct docker *d, struct box *b, struct sy_error *er
 {
     char block[4096];
     ssize_t n = recv(b->attach_fd, block, sizeof block, 0);
-    if (n > 0 &&
-        frames_feed(&b->frames, block, (size_t)n, take_early, b) == FRAMES_BAD) {
+    if (n > 0 && frames_feed(&b->frames, block, (size_t)n, take_early, b) == FRAMES_BAD) {
         return util_fail(err, SY_E_IO,
                          "executor unavailable: the engine's attached stream cannot be "
                          "read");
@@ -470,8 +470,9 @@ static sy_status read_code(struct docker *d, struct box *b, int *code,
     if (cJSON_IsNumber(v)) {
         *code = v->valueint;
     } else {
-        st = util_fail(err, SY_E_IO, "executor unavailable: the engine does not say how "
-                                     "the container ended");
+        st = util_fail(err, SY_E_IO,
+                       "executor unavailable: the engine does not say how "
+                       "the container ended");
     }
     cJSON_Delete(json);
     return st;
@@ -487,14 +488,11 @@ sy_status box_exit(struct docker *d, struct box *b, int *code, bool *oom,
         return st;
     }
     docker_path(d, path, sizeof path, "/containers/%s/json", b->name);
-    const struct request q = {.what = "show the container",
-                              .method = "GET",
-                              .path = path,
-                              .limit_ms = EXIT_MS};
+    const struct request q = {
+        .what = "show the container", .method = "GET", .path = path, .limit_ms = EXIT_MS};
     st = engine_call(&d->engine, &q, &no_span, &r, err);
     if (st == SY_OK) {
-        cJSON *json =
-            cJSON_ParseWithLength(r.body.p != NULL ? r.body.p : "", r.body.n);
+        cJSON *json = cJSON_ParseWithLength(r.body.p != NULL ? r.body.p : "", r.body.n);
         const cJSON *state = cJSON_GetObjectItemCaseSensitive(json, "State");
         *oom = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(state, "OOMKilled"));
         cJSON_Delete(json);

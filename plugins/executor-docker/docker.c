@@ -69,10 +69,11 @@ static sy_status check_texts(const struct docker *d, struct sy_error *err)
                          d->network != NULL ? d->network : "");
     }
     if (d->socket == NULL || d->socket[0] != '/' || strlen(d->socket) > 107) {
-        return util_fail(err, SY_E_INVALID,
-                         "executor.docker_socket: \"%.80s\" is not an absolute path of at "
-                         "most 107 bytes",
-                         d->socket != NULL ? d->socket : "");
+        return util_fail(
+            err, SY_E_INVALID,
+            "executor.docker_socket: \"%.80s\" is not an absolute path of at "
+            "most 107 bytes",
+            d->socket != NULL ? d->socket : "");
     }
     return SY_OK;
 }
@@ -83,8 +84,8 @@ static sy_status check_volumes(const struct docker *d, struct sy_error *err)
     for (size_t i = 0; st == SY_OK && i < d->nvolumes; i++) {
         struct bytes bind;
         bytes_init(&bind, 16384);
-        st = volume_check((struct sy_str){d->volumes[i], strlen(d->volumes[i])}, d->socket,
-                          &bind, err);
+        st = volume_check((struct sy_str){d->volumes[i], strlen(d->volumes[i])},
+                          d->socket, &bind, err);
         bytes_done(&bind);
     }
     return st;

@@ -91,7 +91,7 @@ struct docker {
     struct trash trash[TRASH_MAX];
     size_t ntrash;
     int64_t refill_ms, refill_pause_ms;
-    bool suspect;  /* ask the engine whether it is still there */
+    bool suspect; /* ask the engine whether it is still there */
     bool stopping;
 
     int wake_fd; /* eventfd: the keeper has something to do */

@@ -24,7 +24,8 @@ int64_t engine_now(const struct engine *e)
 unsigned engine_api(const char *text)
 {
     uint64_t v = 0;
-    if (strncmp(text, "1.", 2) != 0 || !util_number(text + 2, strlen(text + 2), 999, &v)) {
+    if (strncmp(text, "1.", 2) != 0 ||
+        !util_number(text + 2, strlen(text + 2), 999, &v)) {
         return 0;
     }
     return (unsigned)v;
@@ -74,7 +75,8 @@ sy_status engine_wait(const struct engine *e, int fd, short events, const struct
         if (engine_now(e) >= by) {
             return by == s->deadline_ms
                        ? util_fail(err, SY_E_TIMEOUT, "the deadline has passed")
-                       : util_fail(err, SY_E_IO, "executor unavailable: no answer in time");
+                       : util_fail(err, SY_E_IO,
+                                   "executor unavailable: no answer in time");
         }
     }
 }
@@ -93,7 +95,8 @@ static sy_status connect_error(const struct engine *e, int number, struct sy_err
     } else if (number == ECONNREFUSED) {
         text = "has no engine behind it; start it (systemctl start docker)";
     }
-    sy_status st = util_fail(err, SY_E_IO, "executor unavailable: %s %s", e->socket, text);
+    sy_status st =
+        util_fail(err, SY_E_IO, "executor unavailable: %s %s", e->socket, text);
     if (err != NULL) {
         err->os_errno = number;
     }
@@ -106,8 +109,9 @@ static sy_status engine_connect(const struct engine *e, const struct span *s,
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     size_t n = strlen(e->socket);
     if (n >= sizeof to.sun_path) {
-        return util_fail(err, SY_E_IO, "executor unavailable: executor.docker_socket is "
-                                       "too long for a socket");
+        return util_fail(err, SY_E_IO,
+                         "executor unavailable: executor.docker_socket is "
+                         "too long for a socket");
     }
     memcpy(to.sun_path, e->socket, n);
     for (;;) {
@@ -226,9 +230,9 @@ static sy_status read_answer(const struct engine *e, int fd, const struct reques
         }
     }
     if (step == HTTP_BAD) {
-        return util_fail(err, SY_E_IO,
-                         "executor unavailable: what answers on %s is no container engine",
-                         e->socket);
+        return util_fail(
+            err, SY_E_IO,
+            "executor unavailable: what answers on %s is no container engine", e->socket);
     }
     return SY_OK;
 }

@@ -171,8 +171,9 @@ static sy_status choose_api(const char *newest, const char *oldest, unsigned *ap
     unsigned high = engine_api(newest);
     unsigned low = engine_api(oldest);
     if (high == 0) {
-        return util_fail(err, SY_E_IO, "executor unavailable: what answers on "
-                                       "executor.docker_socket tells no API version");
+        return util_fail(err, SY_E_IO,
+                         "executor unavailable: what answers on "
+                         "executor.docker_socket tells no API version");
     }
     if (high < API_OLDEST) {
         return util_fail(err, SY_E_IO,
@@ -200,8 +201,10 @@ static sy_status ask_version(struct docker *d, const struct span *s, unsigned *a
     if (st == SY_OK && r.status != 200) {
         char reason[120];
         engine_reason(&r, reason, sizeof reason);
-        st = util_fail(err, SY_E_IO, "executor unavailable: the engine answers /_ping with "
-                                     "%d %s", r.status, reason);
+        st = util_fail(err, SY_E_IO,
+                       "executor unavailable: the engine answers /_ping with "
+                       "%d %s",
+                       r.status, reason);
     }
     http_done(&r);
     if (st != SY_OK) {
@@ -278,8 +281,10 @@ static sy_status take_image(struct docker *d, const char *text, size_t len, char
     sy_status st = SY_OK;
     (void)pthread_mutex_lock(&d->lock);
     if (found[0] == '\0' || strlen(found) >= sizeof d->image_id) {
-        st = util_fail(err, SY_E_IO, "executor unavailable: the engine does not tell the "
-                                     "id of image %.80s", d->image);
+        st = util_fail(err, SY_E_IO,
+                       "executor unavailable: the engine does not tell the "
+                       "id of image %.80s",
+                       d->image);
     } else if (d->image_id[0] == '\0' || strcmp(d->image_id, found) == 0) {
         (void)snprintf(d->image_id, sizeof d->image_id, "%s", found);
         if (!keep_env(d, cJSON_GetObjectItemCaseSensitive(config, "Env"))) {
@@ -295,15 +300,17 @@ static sy_status take_image(struct docker *d, const char *text, size_t len, char
 static sy_status image_gone(struct docker *d, bool pinned, struct sy_error *err)
 {
     if (pinned) {
-        return util_fail(err, SY_E_IO,
-                         "executor unavailable: the image %.80s that was checked at start "
-                         "was removed; run: docker pull %.80s, then restart the gateway",
-                         d->image, d->image);
+        return util_fail(
+            err, SY_E_IO,
+            "executor unavailable: the image %.80s that was checked at start "
+            "was removed; run: docker pull %.80s, then restart the gateway",
+            d->image, d->image);
     }
-    return util_fail(err, SY_E_IO,
-                     "executor unavailable: image %.80s is not on the engine; run: docker "
-                     "pull %.80s",
-                     d->image, d->image);
+    return util_fail(
+        err, SY_E_IO,
+        "executor unavailable: image %.80s is not on the engine; run: docker "
+        "pull %.80s",
+        d->image, d->image);
 }
 
 /* By its name first, then by the id that it was pinned to. */
@@ -326,8 +333,10 @@ static sy_status check_image(struct docker *d, unsigned api, const struct span *
         } else if (st == SY_OK && r.status != 200) {
             char reason[120];
             engine_reason(&r, reason, sizeof reason);
-            st = util_fail(err, SY_E_IO, "executor unavailable: the engine cannot show the "
-                                         "image: %d %s", r.status, reason);
+            st = util_fail(err, SY_E_IO,
+                           "executor unavailable: the engine cannot show the "
+                           "image: %d %s",
+                           r.status, reason);
         } else if (st == SY_OK) {
             st = take_image(d, r.body.p != NULL ? r.body.p : "", r.body.n, id, err);
             pinned = true;
@@ -511,8 +520,8 @@ static void sweep(struct docker *d)
     cJSON_Delete(list);
     if (swept > 0) {
         char line[96];
-        int n = snprintf(line, sizeof line, "deleting %zu containers that were left behind",
-                         swept);
+        int n = snprintf(line, sizeof line,
+                         "deleting %zu containers that were left behind", swept);
         d->host->log(d->host->ctx, SY_LOG_INFO,
                      (struct sy_str){line, n > 0 ? (size_t)n : 0});
     }
@@ -641,7 +650,9 @@ static int next_timeout(struct docker *d, int64_t sweep_ms)
         due = now;
     }
     (void)pthread_mutex_unlock(&d->lock);
-    return due <= now ? 0 : due - now > SWEEP_EVERY_MS ? SWEEP_EVERY_MS : (int)(due - now);
+    return due <= now                   ? 0
+           : due - now > SWEEP_EVERY_MS ? SWEEP_EVERY_MS
+                                        : (int)(due - now);
 }
 
 /* Until there is something to do: woken, a box in stock ended, or time. */

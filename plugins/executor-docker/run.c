@@ -47,8 +47,8 @@ static int64_t now_ms(const struct run *r)
 static void release(struct run *r)
 {
     if (r->held.n > 0 && !r->enough && !r->logs_only) {
-        r->enough = r->sink->output(r->sink->ctx, SY_STREAM_ANSWER, r->held.p,
-                                    r->held.n) != 0;
+        r->enough =
+            r->sink->output(r->sink->ctx, SY_STREAM_ANSWER, r->held.p, r->held.n) != 0;
     }
     bytes_clear(&r->held);
 }
@@ -73,7 +73,8 @@ static int take(void *ctx, int stream, const char *data, size_t len)
             bytes_add(&r->held, data, len);
             if (r->held.bad) { /* no memory to hold it: give it as it comes */
                 bytes_clear(&r->held);
-                r->enough = r->sink->output(r->sink->ctx, SY_STREAM_ANSWER, data, len) != 0;
+                r->enough =
+                    r->sink->output(r->sink->ctx, SY_STREAM_ANSWER, data, len) != 0;
             }
         }
     }
@@ -216,8 +217,9 @@ static sy_status finish(struct run *r, enum outcome why, struct sy_error *err)
         drain_log(r);
         st = util_fail(err, SY_E_CANCELLED, "cancelled");
     } else if (why == BROKEN) {
-        st = util_fail(err, SY_E_IO,
-                       "executor unavailable: the engine's attached stream cannot be read");
+        st = util_fail(
+            err, SY_E_IO,
+            "executor unavailable: the engine's attached stream cannot be read");
     }
     box_end(r->d, r->box);
     return st;
@@ -273,8 +275,10 @@ sy_status docker_run(void *self, const struct sy_plan *plan, const struct sy_sin
     out->exit_code = -1;
     out->cpu_ms = out->max_rss_bytes = out->start_ms = -1;
     if ((plan->launch->must & ~d->table.enforces) != 0) {
-        return util_fail(err, SY_E_REFUSED, "the plan asks for what a container with "
-                                            "network \"%s\" does not keep", d->network);
+        return util_fail(err, SY_E_REFUSED,
+                         "the plan asks for what a container with "
+                         "network \"%s\" does not keep",
+                         d->network);
     }
     sy_status st = keeper_ready(d, &s, err);
     if (st != SY_OK) {

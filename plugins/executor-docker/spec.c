@@ -10,8 +10,8 @@
 #define MIB ((uint64_t)1024 * 1024)
 #define TMP_MAX (1024 * MIB)
 #define MEMORY_MIN (32 * MIB) /* engines refuse less than 6; init and shim need some */
-#define INIT_ROOM (8 * MIB)  /* the engine's init, page tables, buffers */
-#define DATA_MIN (192 * MIB) /* below it the runtime's own init could not start */
+#define INIT_ROOM (8 * MIB)   /* the engine's init, page tables, buffers */
+#define DATA_MIN (192 * MIB)  /* below it the runtime's own init could not start */
 
 static uint64_t tmp_bytes(const struct sy_launch *l)
 {
@@ -68,9 +68,10 @@ static void pair(struct bytes *b, const char *name, const char *value)
 static void add_env(const struct spec_base *base, struct bytes *b)
 {
     bytes_text(b, ",\"Env\":[");
-    pair(b, "PATH", base->image_path != NULL
-                        ? base->image_path
-                        : "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    pair(b, "PATH",
+         base->image_path != NULL
+             ? base->image_path
+             : "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     bytes_text(b, ",");
     pair(b, "LANG", base->image_lang != NULL ? base->image_lang : "C.UTF-8");
     bytes_text(b, ",\"HOME=/tmp\",\"TMPDIR=/tmp\"");
@@ -101,8 +102,8 @@ static void add_command(const struct sy_launch *l, struct bytes *b)
 
 static void ulimit(struct bytes *b, const char *name, uint64_t soft, uint64_t hard)
 {
-    bytes_fmt(b, ",{\"Name\":\"%s\",\"Soft\":%" PRIu64 ",\"Hard\":%" PRIu64 "}", name, soft,
-              hard);
+    bytes_fmt(b, ",{\"Name\":\"%s\",\"Soft\":%" PRIu64 ",\"Hard\":%" PRIu64 "}", name,
+              soft, hard);
 }
 
 static void add_ulimits(const struct sy_launch *l, struct bytes *b)
@@ -142,9 +143,9 @@ static void add_host(const struct sy_launch *l, const struct spec_base *base,
     if (memory > 0) {
         bytes_fmt(b, ",\"Memory\":%" PRIu64 ",\"MemorySwap\":%" PRIu64, memory, memory);
     }
-    bytes_fmt(b, ",\"Tmpfs\":{\"/tmp\":\"rw,nosuid,nodev,noexec,mode=1777,size=%" PRIu64
-                 "\"",
-              tmp_bytes(l));
+    bytes_fmt(
+        b, ",\"Tmpfs\":{\"/tmp\":\"rw,nosuid,nodev,noexec,mode=1777,size=%" PRIu64 "\"",
+        tmp_bytes(l));
     /* Of the container alone: locks of multiprocessing need it. */
     bytes_text(b, ",\"/dev/shm\":\"rw,nosuid,nodev,noexec,mode=1777,size=16777216\"}");
     add_ulimits(l, b);
@@ -166,12 +167,12 @@ sy_status spec_body(const struct sy_launch *l, const struct spec_base *base,
     }
     bytes_text(out, "{\"Image\":");
     text(out, base->image_id);
-    bytes_text(out, ",\"User\":\"65534:65534\",\"WorkingDir\":\"/tmp\","
-                    "\"Hostname\":\"tool\",\"OpenStdin\":true,\"StdinOnce\":true,"
-                    "\"AttachStdin\":true,\"AttachStdout\":true,\"AttachStderr\":true,"
-                    "\"Tty\":false,\"StopSignal\":\"SIGKILL\",\"StopTimeout\":1,"
-                    "\"Healthcheck\":{\"Test\":[\"NONE\"]},\"Labels\":{\"" SPEC_LABEL
-                    "\":");
+    bytes_text(out,
+               ",\"User\":\"65534:65534\",\"WorkingDir\":\"/tmp\","
+               "\"Hostname\":\"tool\",\"OpenStdin\":true,\"StdinOnce\":true,"
+               "\"AttachStdin\":true,\"AttachStdout\":true,\"AttachStderr\":true,"
+               "\"Tty\":false,\"StopSignal\":\"SIGKILL\",\"StopTimeout\":1,"
+               "\"Healthcheck\":{\"Test\":[\"NONE\"]},\"Labels\":{\"" SPEC_LABEL "\":");
     text(out, base->owner);
     bytes_text(out, ",\"" SPEC_RUN_LABEL "\":");
     bytes_json(out, l->key.ptr, l->key.len < 16 ? l->key.len : 16);
@@ -285,8 +286,8 @@ const char *spec_verify(const struct sy_launch *l, const struct spec_base *base,
         (!cJSON_IsString(user) || strncmp(user->valuestring, "65534", 5) != 0)) {
         missing = "unprivileged user";
     }
-    if (missing == NULL &&
-        (size_t)cJSON_GetArraySize(get(get(root, "HostConfig"), "Binds")) != base->nbinds) {
+    if (missing == NULL && (size_t)cJSON_GetArraySize(
+                               get(get(root, "HostConfig"), "Binds")) != base->nbinds) {
         missing = "list of volumes";
     }
     cJSON_Delete(root);

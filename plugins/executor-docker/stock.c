@@ -282,8 +282,7 @@ void stock_tidy(struct docker *d)
             drop_stock_at(d, i - 1);
             d->suspect = true;
             /* One that dies idle is made again no faster than this. */
-            d->refill_pause_ms =
-                d->refill_pause_ms < 250 ? 250 : d->refill_pause_ms * 2;
+            d->refill_pause_ms = d->refill_pause_ms < 250 ? 250 : d->refill_pause_ms * 2;
             d->refill_pause_ms = d->refill_pause_ms > 30000 ? 30000 : d->refill_pause_ms;
             d->refill_ms = now + d->refill_pause_ms;
         }
@@ -329,8 +328,8 @@ struct want *stock_next(struct docker *d)
     struct want *copy = NULL;
     const struct want *best = NULL;
     (void)pthread_mutex_lock(&d->lock);
-    bool may = !d->stopping && d->state == ENGINE_UP &&
-               engine_now(&d->engine) >= d->refill_ms;
+    bool may =
+        !d->stopping && d->state == ENGINE_UP && engine_now(&d->engine) >= d->refill_ms;
     /* The most recent first. At max_idle only a launch without any stock gets some, which
      * shed() then takes from the one that was idle longest. */
     for (size_t i = 0; may && i < d->nwants; i++) {

@@ -127,7 +127,8 @@ sy_status volume_check(struct sy_str spec, const char *socket, struct bytes *bin
         ntarget -= 3;
     }
     if (!plain_path(spec.ptr, nhost) || !plain_path(target, ntarget)) {
-        return bad(spec, "needs two absolute paths without .. (host:container[:ro])", err);
+        return bad(spec, "needs two absolute paths without .. (host:container[:ro])",
+                   err);
     }
     if (taken_target(target, ntarget)) {
         return bad(spec, "would hide the container's own /, /tmp, /proc, /sys or /dev",
@@ -135,9 +136,9 @@ sy_status volume_check(struct sy_str spec, const char *socket, struct bytes *bin
     }
     char *host = util_copy(spec.ptr, nhost);
     char *real = host != NULL ? realpath(host, NULL) : NULL;
-    sy_status st = real != NULL ? check_host(spec, real, socket, err)
-                                : bad(spec, "names nothing on this host; make it first",
-                                      err);
+    sy_status st = real != NULL
+                       ? check_host(spec, real, socket, err)
+                       : bad(spec, "names nothing on this host; make it first", err);
     if (st == SY_OK) {
         bytes_text(bind, real);
         bytes_text(bind, ":");
