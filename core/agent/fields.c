@@ -21,8 +21,7 @@ static enum status read_text(const cJSON *m, const struct field *f, struct error
     }
     s = str_c(m->valuestring);
     if (s.len < (size_t)f->min) {
-        return error_set(err, ST_INVALID, "%s must not be %s", f->name,
-                         s.len == 0 ? "empty" : "so short");
+        return error_set(err, ST_INVALID, "%s must not be empty", f->name);
     }
     if (s.len > (size_t)f->max) {
         return error_set(err, ST_INVALID, "%s is longer than %lld bytes", f->name,

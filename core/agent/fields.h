@@ -10,7 +10,7 @@ struct field {
     const char *name;
     enum field_type type;
     bool required;
-    int64_t min, max; /* bytes of text, or the number's range */
+    int64_t min, max; /* bytes of text (min: 0 or 1), or the number's range */
     struct str *text; /* where it goes; FIELD_OBJECT: the raw JSON */
     int64_t *number;
 };

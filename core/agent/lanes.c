@@ -209,13 +209,3 @@ enum status lanes_submit(struct lanes *l, struct str key, void (*fn)(void *arg),
     }
     return st;
 }
-
-size_t lanes_count(struct lanes *l)
-{
-    size_t n;
-
-    (void)pthread_mutex_lock(&l->lock);
-    n = l->jobs;
-    (void)pthread_mutex_unlock(&l->lock);
-    return n;
-}

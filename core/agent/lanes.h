@@ -21,7 +21,5 @@ void lanes_free(struct lanes *l);
 /* key empty: a lane of its own. ST_BUSY: the lane or the house is full. [any] */
 enum status lanes_submit(struct lanes *l, struct str key, void (*fn)(void *arg),
                          void *arg) SY_MUST_CHECK;
-/* Jobs that wait or run. */
-size_t lanes_count(struct lanes *l);
 
 #endif

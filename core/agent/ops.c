@@ -198,7 +198,7 @@ bool ops_cancel_run(struct ops *o, struct str run_id)
     return found;
 }
 
-void ops_cancel(struct ops *o, uint64_t id)
+static void ops_cancel(struct ops *o, uint64_t id)
 {
     (void)pthread_mutex_lock(&o->lock);
     for (struct op_call *c = o->active; c != NULL; c = c->next) {
@@ -216,16 +216,6 @@ void ops_cancel_all(struct ops *o)
         event_fire(&c->cancel);
     }
     (void)pthread_mutex_unlock(&o->lock);
-}
-
-size_t ops_active(struct ops *o)
-{
-    size_t n;
-
-    (void)pthread_mutex_lock(&o->lock);
-    n = o->nactive;
-    (void)pthread_mutex_unlock(&o->lock);
-    return n;
 }
 
 void ops_runs_json(struct ops *o, struct buf *out)
@@ -339,6 +329,7 @@ enum status ops_call(struct ops *o, const struct ops_request *req, uint64_t *id,
     }
     st = call_new(o, req, &c, err);
     if (st == ST_OK) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): set on ST_OK */
         c->name = table[i].name;
         st = enlist(o, c, err);
         if (st != ST_OK) {

@@ -33,8 +33,6 @@ void ops_cancel_all(struct ops *o);
 /* As sy_host_gateway.call: on ST_OK a final line comes, perhaps before this returns. */
 enum status ops_call(struct ops *o, const struct ops_request *req, uint64_t *id,
                      struct error *err) SY_MUST_CHECK;
-void ops_cancel(struct ops *o, uint64_t id);
-size_t ops_active(struct ops *o);
 
 /* The table for channel-http. Its instance's PLUGIN_SLOT_GATEWAY must hold the ops. */
 const struct sy_host_gateway *ops_service(void);

@@ -36,7 +36,7 @@ struct run {
     const char *stop;           /* "end", "max_turns", "max_tool_calls" */
 };
 
-struct session_key turn_session_key(const struct admitted *message)
+static struct session_key turn_session_key(const struct admitted *message)
 {
     const struct origin *from = admitted_origin(message);
     struct str conversation =

@@ -34,7 +34,4 @@ struct turn {
 enum status turn_run(struct agent_core *core, const struct turn *t, struct buf *out,
                      struct error *err) SY_MUST_CHECK;
 
-/* Session key of an origin: its conversation, or its sender where there is none. */
-struct session_key turn_session_key(const struct admitted *message);
-
 #endif

@@ -29,6 +29,7 @@ struct look {
 static enum status at_values(void *ctx, uint32_t kind, const char *name,
                              const struct sy_cfg_key *keys, size_t nkeys,
                              struct arena *arena, const struct sy_cfg_value **out,
+                             /* NOLINTNEXTLINE(readability-non-const-parameter) */
                              size_t *nout, struct error *err)
 {
     struct look *l = ctx;

@@ -119,10 +119,6 @@ struct gate_policy {
     bool allow_system_tools; /* runtime.allow_system_tools */
 };
 
-/* Facts for one tool of an agent, for offering (tool found in its catalog). Pure. */
-void gate_call_facts(const struct admitted *a, const struct gate_policy *p,
-                     const struct tool *tool, struct call_facts *out);
-
 /* May this tool be shown to the model? Same function as dispatch, with valid arguments. */
 struct verdict gate_offer(const struct admitted *a, const struct gate_policy *p,
                           const struct tool *tool);

@@ -255,8 +255,8 @@ static bool peer_admits(const struct soul *soul, struct str name)
            gate_listed(&soul->agents, str_n(name.ptr + 7, name.len - 7));
 }
 
-void gate_call_facts(const struct admitted *a, const struct gate_policy *p,
-                     const struct tool *tool, struct call_facts *out)
+static void gate_call_facts(const struct admitted *a, const struct gate_policy *p,
+                            const struct tool *tool, struct call_facts *out)
 {
     const struct soul *soul = admitted_soul(a);
     const struct origin *from = admitted_origin(a);

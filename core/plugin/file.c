@@ -115,6 +115,7 @@ static enum status open_folder(const char *path, const char *plugin_dir, int *ou
     if (copy == NULL) {
         return error_set(err, ST_NOMEM, "out of memory");
     }
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): checked above */
     int fd = open(copy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     enum status res = ST_OK;
     if (fd < 0 || fstat(fd, &st) != 0) {

@@ -110,7 +110,8 @@ static void set_limit(const char *name, __rlimit_resource_t resource, uint64_t s
 
     if (soft != 0 && setrlimit(resource, &lim) != 0) {
         (void)fprintf(stderr, "soulacy: warning: sandbox limit %s not applied: %s\n",
-                      name, strerror(errno));
+                      name,
+                      strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
     }
 }
 
@@ -140,7 +141,7 @@ static bool is_kept(const char *pair, const struct exec_sandbox_args *a)
 
 int exec_sandbox_main(int argc, char **argv, char **envp)
 {
-    struct exec_sandbox_args a;
+    struct exec_sandbox_args a = {0};
     struct error err;
     size_t kept = 0;
 
@@ -161,6 +162,6 @@ int exec_sandbox_main(int argc, char **argv, char **envp)
     set_limit("nofile", RLIMIT_NOFILE, a.nofile, a.nofile);
     (void)execvpe(a.command[0], a.command, envp);
     (void)fprintf(stderr, "soulacy __exec-sandbox: %s: %s\n", a.command[0],
-                  strerror(errno));
+                  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
     return EXIT_EXEC;
 }

@@ -497,7 +497,7 @@ static void unlink_child(struct child *c)
 static enum status await_end(struct child *c, int64_t deadline_ms, struct wire_exit *rec,
                              size_t *got)
 {
-    char rest[64];
+    char rest[64] = {0};
 
     *got = 0;
     for (;;) {

@@ -235,7 +235,7 @@ void check_abandon(struct conn *c, const struct http_fault *f, struct answer *a)
 /* listen.c */
 enum status listen_open(struct server *s, struct error *err) SY_MUST_CHECK;
 void listen_close(struct server *s);
-void listen_accept(struct server *s, int fd);
+void listen_accept(struct server *s, int listener);
 void listen_resume(struct server *s);
 
 /* handle.c */

@@ -224,7 +224,9 @@ static sy_status read_answer(const struct engine *e, int fd, const struct reques
             return gone(q, err);
         } else if (n > 0 && head_only) {
             step = http_feed_head(r, block, (size_t)n, &used);
-            n = used > 0 ? recv(fd, block, used, 0) : 0;
+            if (used > 0 && recv(fd, block, used, 0) != (ssize_t)used) {
+                return gone(q, err);
+            }
         } else if (n > 0) {
             step = http_feed(r, block, (size_t)n, &used);
         }

@@ -173,6 +173,7 @@ static void on_line(struct http_reader *r)
 
 static void line_byte(struct http_reader *r, char c)
 {
+    /* NOLINTNEXTLINE(bugprone-branch-clone): two reasons, one end */
     if (!r->head_done && ++r->nhead > HTTP_HEAD_MAX) {
         r->phase = PH_BAD;
     } else if (c == '\n') {

@@ -144,100 +144,101 @@ static void add_prologue(struct run *r)
 #endif
 }
 
-static void add_denied(struct run *r)
-{
-    static const uint32_t nrs[] = {
-        /* other processes */
-        SYS_ptrace,
-        SYS_process_vm_readv,
-        SYS_process_vm_writev,
-        NR_PIDFD_GETFD,
-        SYS_kcmp,
-        NR_PROCESS_MADVISE,
-        NR_PROCESS_MRELEASE,
-        SYS_migrate_pages,
-        SYS_move_pages,
-        /* rings that make other calls unseen */
-        NR_IO_URING_SETUP,
-        NR_IO_URING_ENTER,
-        NR_IO_URING_REGISTER,
-        /* mounts, roots, namespaces */
-        SYS_mount,
-        SYS_umount2,
-        NR_OPEN_TREE,
-        NR_MOVE_MOUNT,
-        NR_FSOPEN,
-        NR_FSCONFIG,
-        NR_FSMOUNT,
-        NR_FSPICK,
-        NR_MOUNT_SETATTR,
-        SYS_pivot_root,
-        SYS_chroot,
-        SYS_unshare,
-        SYS_setns,
-        SYS_sethostname,
-        SYS_setdomainname,
-        /* the kernel's machinery */
-        SYS_bpf,
-        SYS_perf_event_open,
-        SYS_userfaultfd,
-        SYS_keyctl,
-        SYS_add_key,
-        SYS_request_key,
-        SYS_kexec_load,
-        SYS_init_module,
-        SYS_finit_module,
-        SYS_delete_module,
-        SYS_reboot,
-        SYS_swapon,
-        SYS_swapoff,
-        SYS_acct,
-        SYS_quotactl,
-        NR_QUOTACTL_FD,
-        SYS_name_to_handle_at,
-        SYS_open_by_handle_at,
-        SYS_fanotify_init,
-        SYS_syslog,
-        SYS_settimeofday,
-        SYS_clock_settime,
-        SYS_clock_adjtime,
-        SYS_adjtimex,
-        SYS_vhangup,
-        SYS_nfsservctl,
-        SYS_lookup_dcookie,
-        NR_MEMFD_SECRET,
-        /* memory policy */
-        SYS_mbind,
-        SYS_set_mempolicy,
-        NR_SET_MEMPOLICY_HOME,
+static const uint32_t denied[] = {
+    /* other processes */
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    NR_PIDFD_GETFD,
+    SYS_kcmp,
+    NR_PROCESS_MADVISE,
+    NR_PROCESS_MRELEASE,
+    SYS_migrate_pages,
+    SYS_move_pages,
+    /* rings that make other calls unseen */
+    NR_IO_URING_SETUP,
+    NR_IO_URING_ENTER,
+    NR_IO_URING_REGISTER,
+    /* mounts, roots, namespaces */
+    SYS_mount,
+    SYS_umount2,
+    NR_OPEN_TREE,
+    NR_MOVE_MOUNT,
+    NR_FSOPEN,
+    NR_FSCONFIG,
+    NR_FSMOUNT,
+    NR_FSPICK,
+    NR_MOUNT_SETATTR,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_unshare,
+    SYS_setns,
+    SYS_sethostname,
+    SYS_setdomainname,
+    /* the kernel's machinery */
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_keyctl,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_kexec_load,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_acct,
+    SYS_quotactl,
+    NR_QUOTACTL_FD,
+    SYS_name_to_handle_at,
+    SYS_open_by_handle_at,
+    SYS_fanotify_init,
+    SYS_syslog,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_clock_adjtime,
+    SYS_adjtimex,
+    SYS_vhangup,
+    SYS_nfsservctl,
+    SYS_lookup_dcookie,
+    NR_MEMFD_SECRET,
+    /* memory policy */
+    SYS_mbind,
+    SYS_set_mempolicy,
+    NR_SET_MEMPOLICY_HOME,
 #ifdef SYS_kexec_file_load
-        SYS_kexec_file_load,
+    SYS_kexec_file_load,
 #endif
 #ifdef SYS_iopl
-        SYS_iopl,
-        SYS_ioperm,
-        SYS_modify_ldt,
-        SYS_uselib,
-        SYS_ustat,
-        SYS_sysfs,
-        SYS__sysctl,
-        SYS_create_module,
-        SYS_get_kernel_syms,
-        SYS_query_module,
+    SYS_iopl,
+    SYS_ioperm,
+    SYS_modify_ldt,
+    SYS_uselib,
+    SYS_ustat,
+    SYS_sysfs,
+    SYS__sysctl,
+    SYS_create_module,
+    SYS_get_kernel_syms,
+    SYS_query_module,
 #endif
-    };
-    /* These outlive their process and reach every process of the same user; with its own
-     * IPC namespace the tool may have them. */
-    static const uint32_t ipc[] = {SYS_shmget,  SYS_shmat,    SYS_shmctl, SYS_semget,
-                                   SYS_semop,   SYS_msgget,   SYS_msgsnd, SYS_msgrcv,
-                                   SYS_mq_open, SYS_mq_unlink};
+};
+/* These outlive their process and reach every process of the same user; with its own
+ * IPC namespace the tool may have them. */
+static const uint32_t denied_ipc[] = {SYS_shmget,  SYS_shmat,    SYS_shmctl, SYS_semget,
+                                      SYS_semop,   SYS_msgget,   SYS_msgsnd, SYS_msgrcv,
+                                      SYS_mq_open, SYS_mq_unlink};
 
-    for (size_t i = 0; i < sizeof(nrs) / sizeof(nrs[0]); i++) {
-        if_equal(r, nrs[i], ERR(EPERM));
+static void add_denied(struct run *r)
+{
+    for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++) {
+        if_equal(r, denied[i], ERR(EPERM));
     }
-    for (size_t i = 0; r->plan.level < LEVEL_STRICT && i < sizeof(ipc) / sizeof(ipc[0]);
+    for (size_t i = 0;
+         r->plan.level < LEVEL_STRICT && i < sizeof(denied_ipc) / sizeof(denied_ipc[0]);
          i++) {
-        if_equal(r, ipc[i], ERR(EPERM));
+        if_equal(r, denied_ipc[i], ERR(EPERM));
     }
     if_equal(r, NR_CLONE3, ERR(ENOSYS)); /* so that libc uses clone, which can be read */
     if_equal(r, SYS_execveat, ERR(ENOSYS));

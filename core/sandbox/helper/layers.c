@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *run_level_name(enum level level)
+static const char *run_level_name(enum level level)
 {
     static const char *const names[] = {"none", "restricted", "strict"};
 

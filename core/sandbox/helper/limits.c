@@ -48,7 +48,7 @@ static uint64_t value_of(const struct hplan *p, enum limit_id id)
     return WIRE_NO_LIMIT;
 }
 
-const char *limit_name(enum limit_id id)
+static const char *limit_name(enum limit_id id)
 {
     return row_of(id)->name;
 }
@@ -58,7 +58,7 @@ bool limit_wanted(const struct hplan *plan, enum limit_id id)
     return value_of(plan, id) != WIRE_NO_LIMIT;
 }
 
-int limit_apply(const struct hplan *plan, enum limit_id id)
+static int limit_apply(const struct hplan *plan, enum limit_id id)
 {
     uint64_t value = value_of(plan, id);
     struct rlimit lim = {(rlim_t)value, (rlim_t)value};

@@ -192,7 +192,7 @@ static void make_parents(const char *path)
 {
     char part[RUN_PATH_MAX];
 
-    for (size_t i = 1; path[i] != '\0' && i < sizeof(part) - 1; i++) {
+    for (size_t i = 1; i < sizeof(part) - 1 && path[i] != '\0'; i++) {
         if (path[i] == '/') {
             memcpy(part, path, i);
             part[i] = '\0';

@@ -61,14 +61,9 @@ struct run_end {
 /* layers.c: "LEVEL: LAYER: cause" into run.setup, unless something is there. False. */
 bool run_fail(struct run *r, const char *layer, int err);
 bool run_fail_path(struct run *r, const char *layer, const char *path, int err);
-const char *run_level_name(enum level level);
 /* run.layers from the plan and run.limits_failed. */
 void run_describe(struct run *r);
 
-/* limits.c */
-const char *limit_name(enum limit_id id);
-/* 0 or errno. True values only for those the plan sets. */
-int limit_apply(const struct hplan *plan, enum limit_id id);
 bool limit_wanted(const struct hplan *plan, enum limit_id id);
 /* Each on its own. False: one failed and the plan wants a refusal (run.setup says so). */
 bool limits_apply(struct run *r);
@@ -121,8 +116,6 @@ void tree_clear(void);
 /* workdir.c */
 bool work_make(struct run *r);
 void work_remove(struct run *r);
-/* Empty the folder open as fd, crossing neither links nor mounts. Tests use it. */
-void work_empty(int fd);
 
 /* supervisor.c: everything of one run, from a decoded plan to nothing left. why: the
  * plan could not be read. */

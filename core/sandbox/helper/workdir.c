@@ -122,7 +122,7 @@ static bool flatten(int top, const char *name, uint64_t *serial)
     return unlinkat(top, name, AT_REMOVEDIR) == 0;
 }
 
-void work_empty(int fd)
+static void work_empty(int fd)
 {
     _Alignas(struct entry) char text[4096];
     uint64_t serial = 0;
