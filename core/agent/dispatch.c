@@ -209,6 +209,10 @@ static void run_plan(struct agent_core *core, const struct dispatch_call *call,
     r->cause = str_c(exec_cause_name(out.cause));
     r->text = out.text; /* taken over: there is one result, not a second try to hold it */
     out.text = (struct buf){0};
+    if (buf_status(&r->text) != ST_OK) {
+        fail(r, "memory",
+             &(struct error){.status = ST_NOMEM, .text = "out of memory for the result"});
+    }
     (void)snprintf(r->layers, sizeof(r->layers), "%s", out.layers);
     r->from_stock = out.from_stock;
     r->attempts = out.attempts;

@@ -151,9 +151,8 @@ static void close_calls(struct open_calls *open, struct model_message *out, size
     open->n = 0;
 }
 
-static enum status history_repair(const struct model_message *in, size_t n,
-                                  struct arena *a, struct model_message **out,
-                                  size_t *nout)
+enum status history_repair(const struct model_message *in, size_t n, struct arena *a,
+                           struct model_message **out, size_t *nout)
 {
     struct open_calls open = {0};
     struct model_message *list;

@@ -188,6 +188,7 @@ static void test_must_bits(void **state)
         sandbox(w)->enabled = rows[i].enabled;
         const struct launch_spec *l = build(w);
         assert_int_equal(l->must, rows[i].must | SY_MUST_KILL_TREE);
+        assert_int_equal(plan_must(&w->cfg), l->must); /* what start-up asks about */
         assert_int_equal(l->isolation, rows[i].level);
         assert_int_equal(l->network, rows[i].level == ISOLATION_NONE || rows[i].network);
         assert_int_equal(l->limits_must_hold, rows[i].level != ISOLATION_NONE ||
