@@ -109,9 +109,9 @@ static enum status open_folder(const char *path, const char *plugin_dir, int *ou
                                bool *own, struct error *err)
 {
     struct stat st, ours;
-    const char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/'); /* path is absolute: there is one */
     struct str dir = str_n(path, slash == path ? 1 : (size_t)(slash - path));
-    char *copy = str_dup(dir);
+    char *copy = slash != NULL ? str_dup(dir) : NULL;
     if (copy == NULL) {
         return error_set(err, ST_NOMEM, "out of memory");
     }

@@ -160,7 +160,9 @@ int exec_sandbox_main(int argc, char **argv, char **envp)
     set_limit("mem", RLIMIT_AS, a.mem_mb * MEGABYTE, a.mem_mb * MEGABYTE);
     set_limit("fsize", RLIMIT_FSIZE, a.fsize_mb * MEGABYTE, a.fsize_mb * MEGABYTE);
     set_limit("nofile", RLIMIT_NOFILE, a.nofile, a.nofile);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the parser set it */
     (void)execvpe(a.command[0], a.command, envp);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     (void)fprintf(stderr, "soulacy __exec-sandbox: %s: %s\n", a.command[0],
                   strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
     return EXIT_EXEC;

@@ -225,7 +225,7 @@ void conn_error(struct conn *c, const struct http_fault *f, struct answer *a)
     answer_error_body(&body, f, rid);
     send_answer(c, a, buf_str(&body));
     buf_done(&body);
-    /* NOLINTNEXTLINE(clang-analyzer-core.StackAddressEscape): a is not read again */
+    a->rid = NULL; /* it was on this stack */
 }
 
 static void refuse(struct conn *c, int status, const char *code, const char *message)
