@@ -109,7 +109,8 @@ static enum status open_folder(const char *path, const char *plugin_dir, int *ou
                                bool *own, struct error *err)
 {
     struct stat st, ours;
-    const char *slash = strrchr(path, '/'); /* path is absolute: there is one */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): path is absolute */
+    const char *slash = strrchr(path, '/');
     struct str dir = str_n(path, slash == path ? 1 : (size_t)(slash - path));
     char *copy = slash != NULL ? str_dup(dir) : NULL;
     if (copy == NULL) {

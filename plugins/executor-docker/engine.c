@@ -87,16 +87,16 @@ static sy_status connect_error(const struct engine *e, int number, struct sy_err
 {
     const char *text = "cannot be reached; is the engine running?";
     if (number == ENOENT || number == ENOTDIR) {
-        text = "does not exist; start the engine (systemctl start docker) or set "
+        text = "no such socket; start the engine (systemctl start docker) or set "
                "executor.docker_socket";
     } else if (number == EACCES || number == EPERM) {
-        text = "may not be used by this user; add it to the group of the socket (docker) "
-               "and start the gateway again";
+        text = "permission denied; add the gateway's user to the socket's group (docker) "
+               "and restart it";
     } else if (number == ECONNREFUSED) {
-        text = "has no engine behind it; start it (systemctl start docker)";
+        text = "no engine answers; start it (systemctl start docker)";
     }
     sy_status st =
-        util_fail(err, SY_E_IO, "executor unavailable: %s %s", e->socket, text);
+        util_fail(err, SY_E_IO, "executor unavailable: %s: %.90s", text, e->socket);
     if (err != NULL) {
         err->os_errno = number;
     }

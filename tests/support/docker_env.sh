@@ -54,6 +54,9 @@ start() {
     mkdir -p "$dir/data" "$dir/exec"
     if ! pid_of "$dir/docker.pid" > /dev/null; then
         rm -f "$dir/docker.pid"
+        # One that ended and was not waited for would pass for alive.
+        pid_of "$dir/exec/containerd/containerd.pid" > /dev/null ||
+            rm -f "$dir/exec/containerd/containerd.pid"
         PATH=$PATH:/usr/sbin setsid "$dockerd" --data-root "$dir/data" \
             --exec-root "$dir/exec" --pidfile "$dir/docker.pid" -H "unix://$sock" \
             --bridge=none --iptables=false --ip6tables=false \
@@ -73,6 +76,7 @@ start() {
     return 1
 }
 
+# dockerd, and with TERM its containerd too; with KILL containerd lives on, as after a crash.
 end_engine() {
     local pid containerd
     containerd=$(pid_of "$dir/exec/containerd/containerd.pid")
@@ -84,11 +88,11 @@ end_engine() {
             wait_gone "$pid"
         fi
     fi
-    if [ -n "$containerd" ] && [ -e "/proc/$containerd" ]; then
-        [ "$1" = KILL ] && kill -KILL "$containerd" 2> /dev/null
+    if [ "$1" = TERM ] && [ -n "$containerd" ] && [ -e "/proc/$containerd" ]; then
+        kill -TERM "$containerd" 2> /dev/null
         wait_gone "$containerd" 50 || kill -KILL "$containerd" 2> /dev/null
     fi
-    rm -f "$dir/docker.pid"
+    rm -f "$dir/docker.pid" "$dir/started.pid"
 }
 
 stop() {
