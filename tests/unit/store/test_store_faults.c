@@ -288,12 +288,12 @@ static void a_read_only_disk_is_told(void **state)
     open_store(f);
     store_close(f->store);
     f->store = NULL;
-    if (mount(f->state, f->state, NULL, MS_BIND, NULL) != 0) {
+    if (mount(f->state, f->state, "none", MS_BIND, NULL) != 0) {
         print_message("skipped: cannot bind-mount: %s\n", strerror(errno));
         skip();
     }
     f->mounted = true;
-    if (mount(NULL, f->state, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) != 0) {
+    if (mount("none", f->state, "none", MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) != 0) {
         print_message("skipped: cannot remount read-only: %s\n", strerror(errno));
         skip();
     }
