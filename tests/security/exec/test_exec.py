@@ -25,14 +25,13 @@ CANARY = "canary-source-5512"
 def tool(x):
     for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(s, signal.SIG_IGN)
-    ready, write = os.pipe()
-    os.set_inheritable(write, True)
+    ready, write = os.pipe()  # closed by exec: its end says that sleep runs
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            os.write(write, b"x")
             os.execv("/bin/sleep", ["sleep", "1000"])
         os._exit(0)
+    os.close(write)
     os.wait()
     os.read(ready, 1)
     with open(%r, "w") as f:

@@ -375,7 +375,7 @@ static pid_t helper_pid(void)
 {
     pid_t found = 0;
     char want[64];
-    snprintf(want, sizeof want, ") S %d ", (int)getpid());
+    snprintf(want, sizeof want, " %d ", (int)getpid());
     DIR *dir = opendir("/proc");
     assert_non_null(dir);
     for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir)) {
@@ -386,8 +386,10 @@ static pid_t helper_pid(void)
         if (f == NULL) {
             continue;
         }
-        if (fgets(line, sizeof line, f) != NULL &&
-            strstr(line, "(soulacy-spawn") != NULL && strstr(line, want) != NULL) {
+        /* "PID (NAME) STATE PARENT ": whatever it does just now, but not dead */
+        const char *at = fgets(line, sizeof line, f) != NULL ? strrchr(line, ')') : NULL;
+        if (at != NULL && strstr(line, "(soulacy-spawn") != NULL && at[1] == ' ' &&
+            at[2] != 'Z' && strncmp(at + 3, want, strlen(want)) == 0) {
             int64_t pid = 0;
             assert_int_equal(str_to_i64(str_c(e->d_name), 1, INT32_MAX, &pid), ST_OK);
             found = (pid_t)pid;
