@@ -350,6 +350,7 @@ static struct str from_sy(struct sy_str s)
 }
 
 struct line_ctx {
+    struct plugin_instance *caller;
     void *ctx;
     void (*line)(void *ctx, uint32_t kind, struct sy_str json);
 };
@@ -358,7 +359,10 @@ static void pass_line(void *ctx, uint32_t kind, struct str json)
 {
     struct line_ctx *l = ctx;
 
-    l->line(l->ctx, kind, (struct sy_str){json.ptr, json.len});
+    if (plugin_call_begin(l->caller, PLUGIN_CALL_FOLLOWS)) {
+        l->line(l->ctx, kind, (struct sy_str){json.ptr, json.len});
+        plugin_call_end(l->caller, PLUGIN_CALL_FOLLOWS);
+    }
     if (kind != SY_LINE_EVENT) {
         mem_free(l);
     }
@@ -391,7 +395,7 @@ static sy_status service_call(void *ctx, const struct sy_gateway_call *in,
         st = error_set(&err, ST_NOMEM, "out of memory for a request");
         goto out;
     }
-    *l = (struct line_ctx){call.ctx, call.line};
+    *l = (struct line_ctx){p, call.ctx, call.line};
     st = ops_call(plugin_slot(p, PLUGIN_SLOT_GATEWAY),
                   &(struct ops_request){.op = from_sy(call.op),
                                         .args = from_sy(call.args),

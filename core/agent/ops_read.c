@@ -17,7 +17,8 @@ static const char *trigger_name(enum trigger t)
 static void agent_members(const struct soul *s, struct buf *out)
 {
     json_add_key_string(out, "id", str_c(s->id));
-    json_add_key_string(out, "name", str_c(s->name != NULL ? s->name : s->id));
+    json_add_key_string(out, "name",
+                        str_c(s->name != NULL && s->name[0] != '\0' ? s->name : s->id));
     json_add_key_string(out, "description", str_c(s->description));
     json_add_key_string(out, "version", str_c(s->version));
     json_add_key_bool(out, "enabled", s->enabled);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "plugin/plugin.h"
 #include "server/internal.h"
 
 #include <string.h>
@@ -190,11 +191,37 @@ static struct ws_item *claim_message(struct sy_http *h)
     return item;
 }
 
+/* A plugin that is being stopped gets nothing new, one that was stopped nothing at all. */
+static bool may_call(const struct route *r, enum plugin_call why)
+{
+    return r->instance == NULL || plugin_call_begin(r->instance, why);
+}
+
+static void called(const struct route *r, enum plugin_call why)
+{
+    if (r->instance != NULL) {
+        plugin_call_end(r->instance, why);
+    }
+}
+
+static void tell(struct sy_http *h, const struct ws_item *item)
+{
+    struct route *r = h->route;
+    if (!may_call(r, PLUGIN_CALL_FOLLOWS)) {
+        return;
+    }
+    if (item) {
+        r->message(r->ctx, h, (struct sy_str){item->text, item->len});
+    } else {
+        r->gone(r->ctx, h);
+    }
+    called(r, PLUGIN_CALL_FOLLOWS);
+}
+
 /* Call whatever is due, until nothing is. Consumes one reference and one call count. */
 static void run_due(struct sy_http *h)
 {
     struct server *s = h->s;
-    struct route *r = h->route;
     for (;;) {
         pthread_mutex_lock(&h->lock);
         struct ws_item *item = claim_message(h);
@@ -207,12 +234,8 @@ static void run_due(struct sy_http *h)
         if (resume) {
             server_mark_dirty(h);
         }
-        if (item) {
-            r->message(r->ctx, h, (struct sy_str){item->text, item->len});
-            mem_free(item);
-        } else {
-            r->gone(r->ctx, h);
-        }
+        tell(h, item);
+        mem_free(item);
         pthread_mutex_lock(&h->lock);
         h->calling = false;
         pthread_mutex_unlock(&h->lock);
@@ -224,6 +247,19 @@ static void run_due(struct sy_http *h)
 static void run_due_task(void *arg)
 {
     run_due(arg);
+}
+
+/* The route's plugin is being stopped, so nobody else will answer. */
+static void answer_stopped(struct sy_http *h)
+{
+    static const char text[] = "{\"error\":{\"code\":\"unavailable\",\"message\":\"this "
+                               "channel is being stopped\"}}";
+    static const struct sy_pair type = {{"Content-Type", 12}, {"application/json", 16}};
+
+    if (handle_begin(h, 503, &type, 1, sizeof(text) - 1) == SY_OK) {
+        (void)handle_write(h, (struct sy_str){text, sizeof(text) - 1});
+    }
+    handle_end(h);
 }
 
 /* The plugin never saw the handle, so nobody else will end it. */
@@ -238,7 +274,12 @@ static void run_handle(void *arg)
     if (gone) {
         handle_end(h);
     } else {
-        h->route->handle(h->route->ctx, &h->req);
+        if (may_call(h->route, PLUGIN_CALL_WORK)) {
+            h->route->handle(h->route->ctx, &h->req);
+            called(h->route, PLUGIN_CALL_WORK);
+        } else {
+            answer_stopped(h);
+        }
         pthread_mutex_lock(&h->lock);
         h->calling = false;
         pthread_mutex_unlock(&h->lock);

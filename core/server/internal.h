@@ -37,7 +37,10 @@
 #define SERVER_PING_MS 30000
 #define SERVER_BODY_BYTES_PER_MS 16 /* the slowest body, beside SERVER_BODY_MS */
 
+struct plugin_instance;
+
 struct route {
+    struct plugin_instance *instance; /* whose functions these are; NULL: the core's */
     char *owner, *method, *path;
     uint32_t auth, flags, max_parallel;
     uint64_t max_body;
@@ -185,6 +188,11 @@ void server_need_tick(struct server *s);
 
 /* routes.c */
 enum route_found { ROUTE_NONE = 0, ROUTE_OTHER_METHOD, ROUTE_FOUND };
+/* server_add_route for a plugin's instance, whose functions are then called only while it
+ * may be called; NULL: the core's own. */
+enum status routes_add(struct server *s, const char *owner,
+                       struct plugin_instance *instance, const struct sy_route *route,
+                       struct error *err) SY_MUST_CHECK;
 enum route_found routes_find(struct server *s, struct str method, struct str path,
                              struct route **out, struct buf *allow);
 void routes_free(struct server *s);

@@ -152,8 +152,9 @@ static enum status append(struct server *s, struct route *r, struct error *err)
     return ST_OK;
 }
 
-enum status server_add_route(struct server *s, const char *owner,
-                             const struct sy_route *route, struct error *err)
+enum status routes_add(struct server *s, const char *owner,
+                       struct plugin_instance *instance, const struct sy_route *route,
+                       struct error *err)
 {
     if (!route || route->size < offsetof(struct sy_route, gone)) {
         return error_set(err, ST_INVALID, "route is too short a struct");
@@ -170,6 +171,7 @@ enum status server_add_route(struct server *s, const char *owner,
     if (!r) {
         return error_set(err, ST_NOMEM, "out of memory");
     }
+    r->instance = instance;
     pthread_mutex_lock(&s->routes_lock);
     enum status st = append(s, r, err);
     pthread_mutex_unlock(&s->routes_lock);
@@ -177,6 +179,12 @@ enum status server_add_route(struct server *s, const char *owner,
         route_free(r);
     }
     return st;
+}
+
+enum status server_add_route(struct server *s, const char *owner,
+                             const struct sy_route *route, struct error *err)
+{
+    return routes_add(s, owner, NULL, route, err);
 }
 
 static bool path_matches(const struct route *r, struct str path)

@@ -19,7 +19,7 @@ static sy_status add_route(void *ctx, const struct sy_route *route, struct sy_er
     if (!s) {
         (void)error_set(&err, ST_UNSUPPORTED, "routes are added in start()");
         st = plugin_give_error(&err, out);
-    } else if (server_add_route(s, plugin_name(p), route, &err) != ST_OK) {
+    } else if (routes_add(s, plugin_name(p), p, route, &err) != ST_OK) {
         plugin_misbehaved(p, "http.add_route: %s", err.text);
         st = plugin_give_error(&err, out);
     }
