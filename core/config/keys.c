@@ -15,7 +15,6 @@
 #define LATER(text) .flags = KEY_LATER, .note = "takes effect once " text
 
 #define POOL "the pool executor is part of the build"
-#define DOCKER "the docker executor is part of the build"
 #define SSH "the ssh executor is part of the build"
 #define WHATSAPP "the whatsapp channel is part of the build"
 #define MODELS "the clients of model providers are part of the build"
@@ -95,15 +94,11 @@ static const struct key root_rows[] = {
     {"executor.allowed_backends", K_LIST, AT(executor.allowed_backends),
      .check = check_plugin_name},
     {"executor.docker_image", K_STR, 0, "python:3.12-slim", .check = check_line,
-     .flags = KEY_NODE | KEY_LATER, .note = "takes effect once " DOCKER},
-    {"executor.docker_network", K_STR, 0, "none", .check = check_line,
-     .flags = KEY_NODE | KEY_LATER, .note = "takes effect once " DOCKER},
-    {"executor.docker_volumes", K_LIST, 0, .check = check_volume,
-     .flags = KEY_NODE | KEY_LATER, .note = "takes effect once " DOCKER},
-    {"executor.docker_socket", K_PATH, 0, "/var/run/docker.sock",
-     .flags = KEY_NODE | KEY_LATER, .note = "takes effect once " DOCKER},
-    {"executor.docker_standby", K_INT, 0, "1", 0, 64, .flags = KEY_NODE | KEY_LATER,
-     .note = "takes effect once " DOCKER},
+     .flags = KEY_NODE},
+    {"executor.docker_network", K_STR, 0, "none", .check = check_line, .flags = KEY_NODE},
+    {"executor.docker_volumes", K_LIST, 0, .check = check_volume, .flags = KEY_NODE},
+    {"executor.docker_socket", K_PATH, 0, "/var/run/docker.sock", .flags = KEY_NODE},
+    {"executor.docker_standby", K_INT, 0, "1", 0, 64, .flags = KEY_NODE},
     {"executor.ssh_host", K_STR, 0, .check = check_ssh_host,
      .flags = KEY_NODE | KEY_LATER, .note = "takes effect once " SSH},
     {"executor.ssh_hosts", K_LIST, 0, .check = check_ssh_host,
